@@ -7,7 +7,8 @@ use crate::print::text::width_of;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use highwater_model::{Snapshot, SourceKind, When};
+use highwater_input::format_of_source;
+use highwater_model::{Figures, Snapshot, Source, SourceKind, When};
 use highwater_query::{Filter, GroupBy, Metric};
 use regex::Regex;
 use std::fmt::{self, Write};
@@ -325,6 +326,12 @@ fn keyed_parser<T: Copy + Send + Sync + 'static, const N: usize>(
 /// Fails if a snapshot does not have a figure.
 pub fn must_be_known(metric: Metric, snapshot: &Snapshot) -> Result<(), Failure> {
     let source = &snapshot.source;
+    if source.known.is_some() {
+        return match source.knows(metric, &snapshot.accounts.totals().figures) {
+            true => Ok(()),
+            false => Err(Failure::fault(not_in_profile(metric, source))),
+        };
+    }
     let what = if source.kind == SourceKind::IMAGE { "a memory image" } else { "a snapshot" };
     match metric {
         Metric::Temporary if !source.snapshot && !snapshot.knows_every_block() => Err(Failure::fault(
@@ -341,6 +348,14 @@ pub fn must_be_known(metric: Metric, snapshot: &Snapshot) -> Result<(), Failure>
             "{what} knows what is live, and not who allocated what before; choose --metric live"
         ))),
     }
+}
+
+/// Why a profile of another tool lacks a figure.
+fn not_in_profile(metric: Metric, source: &Source) -> String {
+    let title = format_of_source(&source.kind).map_or("profile", |format| format.title());
+    let known: Vec<&str> =
+        Metric::ALL.into_iter().filter(|metric| source.knows(*metric, &Figures::default())).map(Metric::key).collect();
+    format!("a {title} does not have {} at this instant; --metric can be {}", metric.in_words(), known.join(", "))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::print::bytes::counted;
 use crate::print::progress::Progress;
 use highwater_input::{Format, InputError, InputFile, Problems};
 use highwater_model::{Catalog, GaugeReading, NamedInstant, Snapshot, Source, Totals, When};
-use highwater_query::{Filter, QueryError, filtered_snapshot};
+use highwater_query::{Filter, QueryError, filtered_snapshot, no_times};
 use highwater_store::history::{History, Work};
 use highwater_store::{Damage, FileStats, Recording, RecordingError};
 use std::cell::RefCell;
@@ -129,9 +129,8 @@ impl Opened {
 
     /// Fails if `when` is a time and the file has no times.
     pub fn must_know(&self, when: &When) -> Result<(), Failure> {
-        if self.source().untimed && matches!(when, When::At(_)) {
-            let why = "the log has no times; an instant of it is a part (50%), line:N or mark:NAME";
-            return Err(Failure::in_file(self.path(), why));
+        if self.source().is_untimed() && matches!(when, When::At(_)) {
+            return Err(Failure::in_file(self.path(), no_times(self.source())));
         }
         Ok(())
     }

@@ -50,10 +50,14 @@ const COLUMNS: [Column; 11] = [
 
 fn is_known(snapshot: &Snapshot, column: &str) -> bool {
     match column {
-        "peak_bytes" => !snapshot.source.snapshot,
+        "live_bytes" => true,
+        "live_blocks" => snapshot.source.knows_live_blocks(),
+        "peak_bytes" => snapshot.source.knows_own_peaks(),
+        "allocations" | "frees" => snapshot.source.knows_allocated() && snapshot.source.knows_live_blocks(),
+        "cross_thread_frees" => snapshot.source.known.is_none(),
         "reallocations" | "reallocated_away" => snapshot.knows_reallocations(),
         "temporary_allocations" => snapshot.knows_every_block(),
-        _ => true,
+        _ => snapshot.source.knows_allocated(),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::protobuf::ProtobufMessage;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use highwater_model::groups::{Keep, Metric};
-use highwater_model::{Snapshot, Source, SourceKind, ThreadAccount, ThreadId};
+use highwater_model::{Snapshot, Source, ThreadAccount, ThreadId};
 use samples::PprofSample;
 use std::io::{self, Write};
 use strings::Strings;
@@ -55,9 +55,13 @@ mod label_field {
 const SAMPLE_TYPES: [(&str, &str); 4] =
     [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")];
 
-/// The number of sample types that a source lacks: a memory image has no history of allocations.
+/// The number of sample types that a source lacks: a memory image has no history of allocations, some profiles have bytes alone.
 fn lacking(source: &Source) -> usize {
-    if source.kind == SourceKind::IMAGE { 2 } else { 0 }
+    match (source.knows_live_blocks(), source.knows_allocated()) {
+        (false, _) => 3,
+        (true, false) => 2,
+        (true, true) => 0,
+    }
 }
 
 /// Writes the stacks of a snapshot that `keep` selects. Viewers show `default` first.
@@ -93,7 +97,7 @@ fn header(snapshot: &Snapshot, default: Metric, strings: &mut Strings) -> Protob
     if source.start_unix_ns != 0 {
         profile.int(profile_field::TIME_NANOS, source.start_unix_ns.saturating_add(at.0));
     }
-    if !source.untimed {
+    if !source.is_untimed() {
         profile.int(profile_field::DURATION_NANOS, at.0);
     }
     profile.message(profile_field::PERIOD_TYPE, &value_type("space", "bytes", strings));

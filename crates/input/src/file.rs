@@ -26,6 +26,8 @@ pub struct InputFile {
     format: &'static dyn Format,
     content: OpenedContent,
     size: u64,
+    /// The version of the format, if it is not that of the recording.
+    version: Option<u16>,
     problems: Problems,
     history: OnceCell<Arc<History>>,
 }
@@ -78,6 +80,20 @@ pub fn open_while(path: &Path, progress: &mut ProgressCallback<'_>) -> Result<In
             let recording = log.to_recording(&history.source).map_err(|error| log_error(path, error))?;
             let opened = InputFile::new(path, format, OpenedContent::Recording(Arc::new(recording)), history.problems);
             Ok(InputFile { size, ..opened })
+        }
+        Read::Profile(read) => {
+            let mut content = start.as_slice().chain(content);
+            let mut input = InputStream::new(&mut content, path, progress);
+            let mut profile = read(&mut input)?;
+            let (size, version) = (input.bytes_read(), profile.version);
+            let problems = std::mem::take(&mut profile.problems);
+            let written = profile.write(path, temporary_file()?).map_err(|error| match error {
+                InputError::Write(error) => cannot_write_temporary(error),
+                other => other,
+            })?;
+            let recording = recording_in(written.file, path)?;
+            let opened = InputFile::new(path, format, OpenedContent::Recording(Arc::new(recording)), problems);
+            Ok(InputFile { size, version: Some(version), ..opened })
         }
         Read::State(read) => {
             let WrittenState { file, damage, .. } = write_state(read, path, temporary_file()?)?;
@@ -153,7 +169,7 @@ impl InputFile {
             OpenedContent::Recording(recording) => recording.stats().file_bytes,
             OpenedContent::History(history) => history.stats.file_bytes,
         };
-        Self { path: path.to_owned(), format, content, size, problems, history: OnceCell::new() }
+        Self { path: path.to_owned(), format, content, size, version: None, problems, history: OnceCell::new() }
     }
 
     /// The path as given by the user.
@@ -183,7 +199,10 @@ impl InputFile {
     /// Statistics of the file as it is on disk.
     pub fn stats(&self) -> FileStats {
         match &self.content {
-            OpenedContent::Recording(recording) => FileStats { file_bytes: self.size, ..recording.stats() },
+            OpenedContent::Recording(recording) => {
+                let stats = recording.stats();
+                FileStats { file_bytes: self.size, version: self.version.unwrap_or(stats.version), ..stats }
+            }
             OpenedContent::History(history) => history.stats,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::error::InputError;
 use crate::problems::Problems;
+use crate::profile::Profile;
 use crate::stream::InputStream;
 use crate::{events, heaptrack, hw, image, memtrace, objlog};
 use highwater_model::{Catalog, Damage, EventSink, Source, SourceKind};
@@ -59,14 +60,16 @@ pub enum Read {
     History(fn(&mut InputStream<'_>, &mut dyn EventSink) -> Result<ReadHistory, InputError>),
     /// The file is a history whose events may come in any order of their times. The log sorts them, and has the catalog.
     Unordered(fn(&mut InputStream<'_>, &EventLog) -> Result<ReadHistory, InputError>),
+    /// The file has figures at one instant or at several, and no events. It is read from front to back.
+    Profile(fn(&mut InputStream<'_>) -> Result<Profile, InputError>),
     /// The file is the state of one memory, and is read with random access. It is written as a snapshot into another file. `None` if it turns out not
     /// to be such a file.
     State(ReadState),
 }
 
-/// A snapshot that was written of a state.
+/// A state, or several, that were written as a recording.
 pub struct WrittenState {
-    /// The file with the snapshot.
+    /// The file with the recording.
     pub file: File,
     /// Its size.
     pub written: Written,

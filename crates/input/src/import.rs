@@ -43,6 +43,13 @@ pub fn import(path: &Path, target: File, progress: &mut ProgressCallback<'_>) ->
             let written = log.save_into(target, &history.source).map_err(InputError::Write)?;
             Ok(Imported { written, problems: history.problems, is_snapshot: false })
         }
+        Read::Profile(read) => {
+            let mut profile = read(&mut InputStream::new(&mut content, path, progress))?;
+            let problems = std::mem::take(&mut profile.problems);
+            let is_snapshot = profile.is_instant;
+            let written = profile.write(path, target)?.written;
+            Ok(Imported { written, problems, is_snapshot })
+        }
         Read::State(read) => {
             let WrittenState { written, damage, .. } = write_state(read, path, target)?;
             let problems = Problems { damage, ..Problems::default() };

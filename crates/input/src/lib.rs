@@ -22,6 +22,7 @@ mod import;
 mod memtrace;
 mod objlog;
 mod problems;
+mod profile;
 mod stream;
 mod temporary;
 
@@ -30,5 +31,6 @@ pub use file::{InputFile, open, open_while};
 pub use format::{FORMATS, Format, Read, ReadHistory, ReadState, SNIFFED, WrittenState, format_of_source, recognize};
 pub use import::{Imported, import};
 pub use problems::{BadLine, Problems};
+pub use profile::{Profile, ProfileSite, ProfileState};
 pub use stream::{InputStream, ProgressCallback, input, regular_size};
 pub use temporary::{cannot_write_temporary, temporary_file};

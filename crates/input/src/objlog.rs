@@ -5,7 +5,7 @@ use crate::format::{Format, Read, ReadHistory};
 use crate::problems::Problems;
 use crate::stream::InputStream;
 use highwater_formats::objlog::{LogProgress, ObjectLogReader, Translator, looks_like_object_log};
-use highwater_model::{Anomaly, Catalog, Event, EventSink, Nanos, Source};
+use highwater_model::{Anomaly, Catalog, Clock, Event, EventSink, Nanos, Source};
 
 /// An object log.
 pub struct ObjectLogFormat;
@@ -70,14 +70,14 @@ fn read(input: &mut InputStream<'_>, sink: &mut dyn EventSink) -> Result<ReadHis
         }
     }
     reader.finish(&mut translator);
-    let untimed = translator.is_untimed();
+    let clock = if translator.is_untimed() { Clock::Lines } else { Clock::Time };
     let (Timed { latest, .. }, catalog) = translator.finish(&reader);
     let counts = reader.counts();
     let mut problems = Problems::default();
     counts.bad().iter().for_each(|line| problems.add_bad_line(line.number, line.fault));
     problems.bad_lines = counts.malformed;
     Ok(ReadHistory {
-        source: Source { duration: latest, untimed, ..source },
+        source: Source { duration: latest, clock, ..source },
         catalog,
         problems,
         ..ReadHistory::default()

@@ -86,7 +86,10 @@ impl Certainty {
             let spread = (1.0 - words.rate()).sqrt();
             return Some(Self { bytes_per_sample: words.bytes_per_sample(), spread });
         }
-        source.sample_rate.map(|rate| Self { bytes_per_sample: rate as f64, spread: 1.0 })
+        source
+            .sample_rate
+            .filter(|_| source.knows_samples())
+            .map(|rate| Self { bytes_per_sample: rate as f64, spread: 1.0 })
     }
 
     /// True if the figures are exact, because every word is a sample.

@@ -37,7 +37,7 @@
 //! * *Stacks are numbered, never written out* (`stack_numbers.rs`): sites of a recursion of depth n have n²/2 frames and n calls. JSON, folded stacks,
 //!   flame graphs, filters and comparisons map each node of the catalog once into a trie of their own; `RowIdentities` match the rows of two files
 //!   that way.
-//! * *A log without times has an order only* (`Source::untimed`): `Nanos` are then lines of the log, and code that prints an instant asks the source
+//! * *A log without times has an order only* (`Source::clock`): `Nanos` are then lines of the log, and code that prints an instant asks the source
 //!   for the notation. JSON documents get `…_line` and a null `…_ns` in one place (`json/untimed.rs`).
 //! * *Frames get their names later.* A native recording has addresses; a *resolution* says which frames, several if calls were inlined, an address
 //!   stands for. It may come at the very end of a file, and a later one replaces it.

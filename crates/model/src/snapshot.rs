@@ -4,10 +4,11 @@ use crate::accounts::Accounts;
 use crate::blocks::Block;
 use crate::byte_sum::ByteSum;
 use crate::catalog::Catalog;
+use crate::clock::Clock;
 use crate::figures::Figures;
 use crate::heap::Heap;
 use crate::ids::Nanos;
-use crate::interval::Certainty;
+use crate::known::KnownFigures;
 use crate::laws;
 use crate::word_sampling::WordSampling;
 use std::borrow::Cow;
@@ -47,12 +48,14 @@ pub struct Source {
     pub usable_sizes: bool,
     /// True if only one instant is known, not the events that led to it: there is no earlier instant, and peaks are not known.
     pub snapshot: bool,
-    /// True if only figures are known, not single blocks.
+    /// True if only figures are known, not single blocks. If there are several instants, these are all that is known: no events lead from one to the next.
     pub aggregated: bool,
     /// Mapped address space that is in no figure, at the instant of a snapshot.
     pub address_space: AddressSpace,
-    /// True if the source has no times, only an order. Every [`Nanos`] is then a line of the log, or a number of lines.
-    pub untimed: bool,
+    /// What every [`Nanos`] counts: nanoseconds, or lines of a log that has no times.
+    pub clock: Clock,
+    /// Figures known besides live bytes, if another tool added them up; `None` for sources that know what [`Source`] says otherwise.
+    pub known: Option<KnownFigures>,
     /// Facts that the reader must know of the recording: that it ended before the program did, that children are missing. A sentence each.
     pub notes: Vec<String>,
 }
@@ -84,35 +87,6 @@ pub fn program_name(called: Option<&str>, executable: &str) -> String {
     let called = called.strip_prefix('-').unwrap_or(called);
     let name = if called.contains(": ") { called.to_owned() } else { file_name(called) };
     if name.is_empty() { file_name(executable) } else { name }
-}
-
-impl Source {
-    /// True if every block is recorded, or sampling is exact because every word is a sample; `totals` are the figures of the source. If blocks are
-    /// missing between two samples, it is not known what a thread allocated next, so temporary allocations cannot be estimated.
-    pub fn knows_every_block(&self, totals: &Figures) -> bool {
-        let is_estimate = self.sample_rate.is_some() || totals.is_estimate();
-        !is_estimate || Certainty::of(self).is_some_and(|certainty| certainty.is_exact())
-    }
-
-    /// True if it is known which blocks were resized. A sample may hit the old block and miss the new one: the reallocation is
-    /// then recorded as a free and an allocation, or not at all. OCaml's runtime, which samples words, resizes no blocks.
-    pub fn knows_reallocations(&self, totals: &Figures) -> bool {
-        self.knows_every_block(totals) || self.word_sampling.is_some()
-    }
-
-    /// An instant in readable form: `12.5s`, or `line 1,204` if there are no times.
-    pub fn instant(&self, at: Nanos) -> String {
-        if self.untimed { format!("line {}", grouped(at.0)) } else { at.to_string() }
-    }
-
-    /// A duration in readable form: `12.5s`, or `1,204 lines` if there are no times.
-    pub fn length(&self, length: Nanos) -> String {
-        match (self.untimed, length.0) {
-            (false, _) => length.to_string(),
-            (true, 1) => "1 line".to_owned(),
-            (true, lines) => format!("{} lines", grouped(lines)),
-        }
-    }
 }
 
 /// A number with thousands separators: `1,204`.

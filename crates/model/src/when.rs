@@ -1,5 +1,7 @@
-//! Notation for an instant of a recording: `start`, `peak`, `end`, `12.5s`, `80%`, `mark:NAME`, in a log without times `line:1200`.
+//! Notation for an instant of a recording: `start`, `peak`, `end`, `12.5s`, `80%`, `mark:NAME`, in a log without times `line:1200`, in
+//! a source that counts instructions or bytes `instruction:1200`, `byte:1200`.
 
+use crate::clock::Clock;
 use crate::ids::Nanos;
 use std::fmt;
 use std::str::FromStr;
@@ -20,7 +22,7 @@ pub enum When {
     Percent(f64),
     /// The first mark of this name.
     Mark(String),
-    /// After this line of a log that has no times ([`Source::untimed`](crate::Source::untimed)).
+    /// After this line of a log that has no times, or after this number of other units of its [`Clock`].
     Line(u64),
 }
 
@@ -68,8 +70,10 @@ impl FromStr for When {
         if let Some(name) = text.strip_prefix("mark:") {
             return if name.is_empty() { Err(unknown()) } else { Ok(Self::Mark(name.to_owned())) };
         }
-        if let Some(line) = text.strip_prefix("line:") {
-            return line.parse().map(Self::Line).map_err(|_| unknown());
+        if let Some((unit, number)) = text.split_once(':')
+            && Clock::of_unit(unit).is_some_and(|clock| clock != Clock::Time)
+        {
+            return number.parse().map(Self::Line).map_err(|_| unknown());
         }
         if let Some(part) = text.strip_suffix('%') {
             let part: f64 = part.trim().parse().map_err(|_| unknown())?;

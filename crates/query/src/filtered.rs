@@ -3,6 +3,7 @@
 use crate::compiled_filter::CompiledFilter;
 use crate::error::QueryError;
 use crate::filter::{BlockTest, Filter};
+use crate::measure::NO_BLOCKS;
 use highwater_model::{AllocId, Block, Heap, Nanos, Snapshot, ThreadId};
 use highwater_store::Recording;
 use highwater_store::history::{BlockLife, ColumnSet, History, Moment, OwnedBlock, Side, Work, block_events};
@@ -43,9 +44,7 @@ fn part(history: &History, moment: Moment, filters: &[Filter], work: &Work<'_>) 
                 filter.passes_with(&owned, &BlockLife { birth: block.time, death: None })
             }),
         };
-        return part.ok_or_else(|| {
-            QueryError::failed("only figures are known here, not single blocks; remove the filters that ask for them")
-        });
+        return part.ok_or_else(|| QueryError::failed(NO_BLOCKS));
     };
     let filter = CompiledFilter::new(filters, recording.catalog());
     let lives = if filter.needs_deaths() { Some(LifeSet::new(history, recording, &filter, work)?) } else { None };

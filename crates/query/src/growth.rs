@@ -7,14 +7,15 @@
 use crate::compiled_filter::CompiledFilter;
 use crate::error::QueryError;
 use crate::lives::{blocks_of, deaths};
-use crate::measure::must_have_blocks;
+use crate::measure::{NO_BLOCKS, must_have_blocks};
 use crate::names::{is_found, key_text, own_frame_of};
 use crate::query::Query;
 use crate::stacks::no_stacks;
 use highwater_formats::json::{FrameAnswer, StackTableAnswer};
 use highwater_model::groups::GroupKey;
 use highwater_model::{ByteSum, StackId, grouped};
-use highwater_store::history::{BlockLife, Work};
+use highwater_store::Recording;
+use highwater_store::history::{BlockLife, Moment, Work};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -85,11 +86,18 @@ pub struct GrowthAnswer {
 
 /// The surviving blocks of a site.
 struct SiteSurvivors {
-    /// The survivors born at each point, after the previous point. Points without births are left out, so there are never more of these than blocks.
-    born: Vec<BornAtPoint>,
+    rise: Rise,
     bytes: ByteSum,
     blocks: u64,
     oldest: u64,
+}
+
+/// How the memory of a site grows.
+enum Rise {
+    /// The survivors born at each point, after the previous point. Points without births are left out, so there are never more of these than blocks.
+    Born(Vec<BornAtPoint>),
+    /// What is live at each point: bytes and blocks.
+    Levels(Vec<(ByteSum, u64)>),
 }
 
 /// The surviving blocks that were born at one point.
@@ -105,50 +113,14 @@ pub fn growth(query: &Query, options: &GrowthOptions, work: &Work<'_>) -> Result
     let GrowthOptions { limit, is_ascending, .. } = *options;
     let points = options.points.max(2);
     let search = options.search.to_lowercase();
-    let window = query.window;
     let history = &query.history;
     let catalog = history.catalog();
-    let last = history.snapshot(history.moment_at(window.to))?;
-    must_have_blocks(&last)?;
     let filter = CompiledFilter::new(&query.filters, catalog);
-    let length = u128::from(window.to.0 - window.from.0);
-    let times: Vec<u64> =
-        (0..points as u128).map(|at| window.from.0 + (length * at / (points as u128 - 1)) as u64).collect();
-
-    let wanted: Vec<_> =
-        blocks_of(&last).filter(|owned| window.has(owned.block.time) && filter.passes(owned)).collect();
-    let deaths = match filter.needs_deaths() {
-        true => deaths(history, last.at, &wanted, work)?,
-        false => vec![None; wanted.len()],
+    let (times, sites) = match history.source().is_states() {
+        true => of_states(query, &filter)?,
+        false => of_blocks(query, &filter, points, work)?,
     };
-    let mut births: FxHashMap<(StackId, u32), (ByteSum, u64)> = FxHashMap::default();
-    let mut sites: FxHashMap<StackId, SiteSurvivors> = FxHashMap::default();
-    for (owned, death) in wanted.iter().zip(deaths) {
-        let birth = owned.block.time;
-        if !filter.passes_death(&BlockLife { birth, death }) {
-            continue;
-        }
-        let (bytes, blocks) = (owned.block.live_amount(), owned.block.live_blocks());
-        let site = sites.entry(owned.block.stack).or_insert_with(|| SiteSurvivors {
-            born: Vec::new(),
-            bytes: ByteSum::ZERO,
-            blocks: 0,
-            oldest: u64::MAX,
-        });
-        let at = times.partition_point(|time| *time < birth.0).min(points - 1);
-        let born = births.entry((owned.block.stack, at as u32)).or_default();
-        born.0 += bytes;
-        born.1 += blocks;
-        site.bytes += bytes;
-        site.blocks += blocks;
-        site.oldest = site.oldest.min(birth.0);
-    }
-    for ((stack, point), (bytes, blocks)) in births {
-        if let Some(site) = sites.get_mut(&stack) {
-            site.born.push(BornAtPoint { point, bytes, blocks });
-        }
-    }
-    sites.values_mut().for_each(|site| site.born.sort_unstable_by_key(|born| born.point));
+    let points = times.len();
     let mut ranked: Vec<(f64, f64, f64, StackId, SiteSurvivors)> = sites
         .into_iter()
         .map(|(stack, survivors)| {
@@ -174,7 +146,7 @@ pub fn growth(query: &Query, options: &GrowthOptions, work: &Work<'_>) -> Result
     }
     let mut stacks = no_stacks([&**catalog]);
     ranked.iter().try_for_each(|(_, _, _, stack, _)| stacks.add(0, *stack))?;
-    let is_untimed = history.source().untimed;
+    let is_untimed = history.source().is_untimed();
     let site = |(score, growth, steadiness, stack, survivors): &(f64, f64, f64, StackId, SiteSurvivors)| GrowthSite {
         id: stack.0,
         key: key_text(catalog, &GroupKey::Site(*stack)),
@@ -193,10 +165,113 @@ pub fn growth(query: &Query, options: &GrowthOptions, work: &Work<'_>) -> Result
     Ok(GrowthAnswer { t: times, count, sites: ranked.iter().map(site).collect(), stacks: stacks.table() })
 }
 
+/// The sites of surviving blocks, and the times of the points.
+fn of_blocks(
+    query: &Query,
+    filter: &CompiledFilter,
+    points: usize,
+    work: &Work<'_>,
+) -> Result<(Vec<u64>, FxHashMap<StackId, SiteSurvivors>), QueryError> {
+    let (history, window) = (&query.history, query.window);
+    let last = history.snapshot(history.moment_at(window.to))?;
+    must_have_blocks(&last)?;
+    let length = u128::from(window.to.0 - window.from.0);
+    let times: Vec<u64> =
+        (0..points as u128).map(|at| window.from.0 + (length * at / (points as u128 - 1)) as u64).collect();
+
+    let wanted: Vec<_> =
+        blocks_of(&last).filter(|owned| window.has(owned.block.time) && filter.passes(owned)).collect();
+    let deaths = match filter.needs_deaths() {
+        true => deaths(history, last.at, &wanted, work)?,
+        false => vec![None; wanted.len()],
+    };
+    let mut births: FxHashMap<(StackId, u32), (ByteSum, u64)> = FxHashMap::default();
+    let mut sites: FxHashMap<StackId, SiteSurvivors> = FxHashMap::default();
+    for (owned, death) in wanted.iter().zip(deaths) {
+        let birth = owned.block.time;
+        if !filter.passes_death(&BlockLife { birth, death }) {
+            continue;
+        }
+        let (bytes, blocks) = (owned.block.live_amount(), owned.block.live_blocks());
+        let site = sites.entry(owned.block.stack).or_insert_with(|| SiteSurvivors {
+            rise: Rise::Born(Vec::new()),
+            bytes: ByteSum::ZERO,
+            blocks: 0,
+            oldest: u64::MAX,
+        });
+        let at = times.partition_point(|time| *time < birth.0).min(points - 1);
+        let born = births.entry((owned.block.stack, at as u32)).or_default();
+        born.0 += bytes;
+        born.1 += blocks;
+        site.bytes += bytes;
+        site.blocks += blocks;
+        site.oldest = site.oldest.min(birth.0);
+    }
+    for ((stack, point), (bytes, blocks)) in births {
+        if let Some(Rise::Born(born)) = sites.get_mut(&stack).map(|site| &mut site.rise) {
+            born.push(BornAtPoint { point, bytes, blocks });
+        }
+    }
+    for site in sites.values_mut() {
+        if let Rise::Born(born) = &mut site.rise {
+            born.sort_unstable_by_key(|born| born.point);
+        }
+    }
+    Ok((times, sites))
+}
+
+/// The sites that hold something at the last state of the window, and the times of its states. A state that no stack is known of is left out.
+fn of_states(
+    query: &Query,
+    filter: &CompiledFilter,
+) -> Result<(Vec<u64>, FxHashMap<StackId, SiteSurvivors>), QueryError> {
+    if filter.needs_blocks() {
+        return Err(QueryError::failed(NO_BLOCKS));
+    }
+    let (history, window) = (&query.history, query.window);
+    let states = history.recording().map(Recording::states).unwrap_or_default();
+    let mut times = Vec::new();
+    let mut sites: FxHashMap<StackId, Vec<(ByteSum, u64)>> = FxHashMap::default();
+    for (number, at) in (1..).zip(states).filter(|(_, at)| window.has(*at)) {
+        let figures = history.figures(Moment::Event(number))?;
+        let accounts = &figures.accounts;
+        let unknown = accounts.sites().iter().find(|(stack, _)| *stack == StackId::UNKNOWN);
+        let live = accounts.totals().figures.live_bytes();
+        if live > 0 && unknown.is_some_and(|(_, site)| site.live_bytes() == live) {
+            continue;
+        }
+        for (stack, site) in accounts.sites().iter().filter(|(stack, _)| filter.passes_stack(*stack)) {
+            let levels = sites.entry(stack).or_default();
+            levels.resize(times.len(), (ByteSum::ZERO, 0));
+            levels.push((site.live(), site.live_blocks()));
+        }
+        times.push(at.0);
+    }
+    if times.len() < 2 {
+        return Err(QueryError::failed("the file knows the call stacks of fewer than two instants; growth needs more"));
+    }
+    let survivors = |(stack, mut levels): (StackId, Vec<(ByteSum, u64)>)| {
+        levels.resize(times.len(), (ByteSum::ZERO, 0));
+        let (bytes, blocks) = levels.last().copied().unwrap_or_default();
+        let first = levels.iter().position(|level| level.0 > ByteSum::ZERO).unwrap_or(0);
+        let site = SiteSurvivors { rise: Rise::Levels(levels), bytes, blocks, oldest: times[first] };
+        (bytes > ByteSum::ZERO).then_some((stack, site))
+    };
+    let sites = sites.into_iter().filter_map(survivors).collect();
+    Ok((times, sites))
+}
+
 /// The part of the survivors that was already born at each point.
 fn curve(survivors: &SiteSurvivors, points: usize, figure: impl Fn(&BornAtPoint) -> ByteSum) -> Vec<u64> {
+    let all = match &survivors.rise {
+        Rise::Born(born) => born,
+        Rise::Levels(levels) => {
+            let level = |&(bytes, blocks): &(ByteSum, u64)| figure(&BornAtPoint { point: 0, bytes, blocks }).rounded();
+            return levels.iter().map(level).collect();
+        }
+    };
     let mut sum = ByteSum::ZERO;
-    let mut born = survivors.born.iter().peekable();
+    let mut born = all.iter().peekable();
     let at = |point: u32| {
         while let Some(next) = born.next_if(|next| next.point <= point) {
             sum += figure(next);

@@ -80,7 +80,7 @@ pub use lifetimes::lifetimes;
 pub use names::label;
 pub use overview::{OverviewAnswer, TopRows, overview};
 pub use peak::{PeakAnswer, PeakInstant, peak};
-pub use query::{Query, metrics_of, moment, time_of};
+pub use query::{Query, metrics_of, moment, no_times, time_of};
 pub use rows::{RowOrder, RowsAnswer, RowsOptions, rows};
 pub use timeline::{GaugeAnswer, LiveSpans, MarkAnswer, TimelineAnswer, TimelineEffort, timeline};
 pub use tree::{FocusAnswer, LeftOutNodes, TreeAnswer, TreeOptions, focus, tree};

@@ -274,12 +274,14 @@ fn of_instant(
 /// Fails if a source has only figures and no single blocks.
 pub fn must_have_blocks(snapshot: &Snapshot) -> Result<(), QueryError> {
     if snapshot.source.aggregated && snapshot.accounts.totals().figures.live_blocks() > 0 {
-        return Err(QueryError::failed(
-            "only figures are known here, not single blocks; remove the filters that ask for them",
-        ));
+        return Err(QueryError::failed(NO_BLOCKS));
     }
     Ok(())
 }
+
+/// Why a source that has only figures does not answer a question about single blocks.
+pub const NO_BLOCKS: &str =
+    "only figures are known here, not single blocks; remove the filters or the options that ask for them";
 
 /// Adds up the blocks that were allocated or freed in a window.
 fn of_window(query: &Query, filter: &CompiledFilter, work: &Work<'_>) -> Result<(Tally, Option<Moved>), QueryError> {

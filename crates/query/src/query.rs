@@ -3,7 +3,7 @@
 use crate::error::{NoMetric, QueryError};
 use crate::filter::Filter;
 use highwater_model::groups::Metric;
-use highwater_model::{Nanos, SourceKind, When, Window};
+use highwater_model::{Clock, Nanos, Source, SourceKind, When, Window};
 use highwater_store::RecordingError;
 use highwater_store::history::{History, Moment};
 use std::sync::Arc;
@@ -40,7 +40,12 @@ impl Query {
         let (history, metric) = (&self.history, self.metric);
         let has = metrics_of(history);
         if has.contains(&metric) {
-            return Ok(());
+            return self.must_have_window();
+        }
+        if history.source().known.is_some() {
+            let line = format!("the profile has no figures for the metric '{}'", metric.key());
+            let metrics = has.iter().map(|metric| metric.key()).collect();
+            return Err(QueryError::NoMetric(NoMetric { metric: metric.key(), metrics, line }));
         }
         let what = if history.source().kind == SourceKind::IMAGE { "a memory image" } else { "a snapshot" };
         let line = match history.recording() {
@@ -55,14 +60,24 @@ impl Query {
     }
 }
 
+impl Query {
+    /// Fails if the metric counts events of a window, and the history has states only: its counters are known at the end.
+    fn must_have_window(&self) -> Result<(), QueryError> {
+        let is_counted = !matches!(self.metric, Metric::Live | Metric::Peak | Metric::OwnPeak);
+        if self.history.source().is_states() && is_counted && self.window != self.history.whole() {
+            return Err(QueryError::failed(
+                "the file has states at several instants, and not what happened between them",
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// The metrics that a history has. A single instant knows only live blocks: of earlier events at most sums are known. Samples do not show what a thread
 /// allocated next.
 pub fn metrics_of(history: &History) -> Vec<Metric> {
-    if history.recording().is_none() {
-        return vec![Metric::Live];
-    }
-    let knows_every_block = history.totals().map_or(true, |totals| history.source().knows_every_block(&totals.figures));
-    Metric::ALL.into_iter().filter(|metric| knows_every_block || *metric != Metric::Temporary).collect()
+    let totals = history.totals().unwrap_or_default();
+    Metric::ALL.into_iter().filter(|metric| history.source().knows(*metric, &totals.figures)).collect()
 }
 
 /// The instant that a [`When`] names. `peak` means the peak of the window.
@@ -85,10 +100,23 @@ pub fn moment(history: &History, window: Window, when: When) -> Result<Moment, Q
     })
 }
 
+/// Why a source without times has no instant of a time.
+pub fn no_times(source: &Source) -> String {
+    match source.clock {
+        Clock::Lines | Clock::Time => {
+            "the log has no times; an instant of it is a part (50%), line:N or mark:NAME".to_owned()
+        }
+        clock => {
+            let (one, several) = clock.unit();
+            format!("the file counts {several} instead of time; an instant of it is a part (50%) or {one}:N")
+        }
+    }
+}
+
 /// The time of an instant.
 pub fn time_of(history: &History, when: &When) -> Result<Nanos, QueryError> {
-    if history.source().untimed && matches!(when, When::At(_)) {
-        return Err(QueryError::bad("the log has no times; an instant of it is a part (50%), line:N or mark:NAME"));
+    if history.source().is_untimed() && matches!(when, When::At(_)) {
+        return Err(QueryError::bad(no_times(history.source())));
     }
     match history.recording() {
         Some(recording) => recording.time_of(when).map_err(|error| match error {

@@ -6,11 +6,12 @@
 use crate::compiled_filter::CompiledFilter;
 use crate::error::QueryError;
 use crate::lives::{BlockState, blocks_of, states_since};
+use crate::measure::NO_BLOCKS;
 use crate::peak::PeakInstant;
 use crate::query::Query;
 use highwater_model::{ByteSum, GaugeReading, Nanos, Window, gauge};
 use highwater_store::history::{
-    Bin, Bins, BlockEventRow, BlockFacts, Cause, ColumnSet, History, HistoryIndex, Side, Slice, Span, Work,
+    Bin, Bins, BlockEventRow, BlockFacts, Cause, ColumnSet, History, HistoryIndex, Moment, Side, Slice, Span, Work,
     block_events,
 };
 use highwater_store::{EventsSummary, Recording};
@@ -113,6 +114,9 @@ pub fn timeline(
     };
     let window = query.window;
     let filter = CompiledFilter::new(&query.filters, history.catalog());
+    if history.source().is_states() {
+        return of_states(query, recording, &filter, points, work);
+    }
     let events = recording.segments(window.from, window.to, u64::MAX).iter().map(|segment| segment.events).sum::<u64>();
     let all_events = recording.stats().events;
     let mut is_approximate = false;
@@ -160,6 +164,63 @@ pub fn timeline(
         marks_left_out: marks().count().saturating_sub(MOST_MARKS),
         peak,
         approximate: is_approximate,
+    })
+}
+
+/// Live memory at the states of a profile. Between two states nothing is known; a bin without one repeats the state before it.
+fn of_states(
+    query: &Query,
+    recording: &Recording,
+    filter: &CompiledFilter,
+    points: usize,
+    work: &Work<'_>,
+) -> Result<TimelineAnswer, QueryError> {
+    if filter.needs_blocks() {
+        return Err(QueryError::failed(NO_BLOCKS));
+    }
+    let (history, window) = (&query.history, query.window);
+    let states = recording.states();
+    let live = |number: usize| -> Result<(ByteSum, u64), QueryError> {
+        let figures = history.figures(Moment::Event(number as u64))?;
+        if filter.is_open() {
+            let totals = &figures.accounts.totals().figures;
+            return Ok((totals.live(), totals.live_blocks()));
+        }
+        let passing = figures.accounts.sites().iter().filter(|(stack, _)| filter.passes_stack(*stack));
+        Ok(passing.fold((ByteSum::ZERO, 0), |sum, (_, site)| (sum.0 + site.live(), sum.1 + site.live_blocks())))
+    };
+    let mut bins = Bins::new(window, points);
+    let edges = bins.edges();
+    let mut peak = FilteredPeak { bytes: ByteSum::ZERO, blocks: 0, at: window.from };
+    for (number, at) in (1..).zip(&states) {
+        work.progress(number as f64 / states.len() as f64, "reading")?;
+        if *at > window.to {
+            break;
+        }
+        let (bytes, blocks) = live(number)?;
+        if *at < window.from {
+            bins = bins.beginning_with(bytes, blocks);
+            peak = FilteredPeak { bytes, blocks, at: window.from };
+            continue;
+        }
+        let bin = edges.partition_point(|edge| *edge <= at.0).saturating_sub(1).min(bins.bins.len() - 1);
+        bins.bins[bin].is_live(bytes, blocks);
+        peak.see(bytes, blocks, *at);
+    }
+    let live = bins.live();
+    let nothing = vec![0; live.len()];
+    Ok(TimelineAnswer {
+        t: edges,
+        live_bytes: spans(live.iter().map(|(bytes, _)| bytes.map(ByteSum::rounded))),
+        live_blocks: spans(live.iter().map(|(_, blocks)| *blocks)),
+        allocated_bytes: nothing.clone(),
+        allocations: nothing.clone(),
+        freed_bytes: nothing,
+        gauges: gauges(history.gauges()?, window, points),
+        marks: Vec::new(),
+        marks_left_out: 0,
+        peak: Some(PeakInstant { at_ns: peak.at.0, bytes: peak.bytes.rounded() }),
+        approximate: false,
     })
 }
 

@@ -7,7 +7,7 @@
 //! * [`StepWriter`] is the writing half of a writer, for callers that keep the ledger themselves and write several files from it; [`Follower`] parses a
 //!   recording while its bytes arrive.
 //! * [`history`] answers questions about instants and windows of a recording, with caches and an index.
-//! * [`write_snapshot`] writes a `.hw` file of one state, without any event; [`Recording`] opens it like any other.
+//! * [`write_snapshot`] writes a `.hw` file of one state, without any event, [`write_states`] one of several states; [`Recording`] opens it like any other.
 //! * [`EventLog`] is the log that a running program records into: a shard for each thread, exact cuts across all of them, and a temporary file once it
 //!   exceeds its limit.
 //!
@@ -39,7 +39,7 @@ mod unnamed;
 pub use file::{
     BlockTooLong, CheckReport, Damage, EventsSummary, FigureCheckpoint, FileSink, FileStats, Followed, Follower,
     Highest, Moment, OpenError, Recording, RecordingError, RecordingSegment, ReplayUntil, Spacing, StepWriter,
-    WalkItem, Wanted, Writer, Written, is_recording, write_snapshot,
+    WalkItem, Wanted, Writer, Written, is_recording, write_snapshot, write_states,
 };
 pub use listening_socket::{BindError, ListeningSocket, ServerKind, prepare_directory};
 pub use log::{Cursor, EventLog, LogError};

@@ -4,9 +4,9 @@
 //! [`Recording`]'s answers. It has every total, and a checksum of every step, so any difference in any field of any step shows.
 
 use highwater_model::{
-    AccountsState, AddressLedger, AddressSpace, Anomaly, Blocks, Catalog, ColumnRange, Event, EventKind, Figures,
-    FrameId, FrameText, Heap, Module, Nanos, Op, Placement, SampleSpacing, Source, SourceKind, StackId, Step, Tag,
-    TagId, ThreadId, Weight, WordSampling, mapped_address,
+    AccountsState, AddressLedger, AddressSpace, Anomaly, Blocks, Catalog, Clock, ColumnRange, Event, EventKind,
+    Figures, FrameId, FrameText, Heap, Module, Nanos, Op, Placement, SampleSpacing, Source, SourceKind, StackId, Step,
+    Tag, TagId, ThreadId, Weight, WordSampling, mapped_address,
 };
 use highwater_store::{EventLog, Recording, Spacing, Writer, write_snapshot};
 use std::collections::BTreeMap;
@@ -171,7 +171,7 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
         recording.source().clone();
     let Source { context, runtime_parameters, word_sampling, executable, address_space, notes, .. } =
         recording.source().clone();
-    let Source { sample_rate, usable_sizes, snapshot, aggregated, untimed, .. } = *recording.source();
+    let Source { sample_rate, usable_sizes, snapshot, aggregated, clock, .. } = *recording.source();
     let source = Json::object([
         ("kind", Json::text(kind.key())),
         ("program", Json::Text(program)),
@@ -185,7 +185,7 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
         ("usable_sizes", Json::Bool(usable_sizes)),
         ("snapshot", Json::Bool(snapshot)),
         ("aggregated", Json::Bool(aggregated)),
-        ("untimed", Json::Bool(untimed)),
+        ("untimed", Json::Bool(clock == Clock::Lines)),
         ("host", Json::Text(host)),
         ("start_unix_ns", Json::Number(start_unix_ns)),
         ("duration_ns", Json::Number(duration.0)),

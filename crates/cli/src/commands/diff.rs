@@ -186,7 +186,7 @@ impl Diff {
             .column(Align::Right, "change")
             .column(Align::Right, "before")
             .column(Align::Right, "after")
-            .column(Align::Right, "blocks")
+            .column(Align::Right, if units.has_blocks() { "blocks" } else { "" })
             .column(Align::Left, "")
             .column(Align::Left, self.grouping.by.key());
         let (first, rest) = deltas.split_at(self.selection.table_rows().min(deltas.len()));
@@ -196,7 +196,7 @@ impl Diff {
                 Cell::new(style, &units.signed_bytes(delta.live_bytes())),
                 units.bytes(delta.before_figures().live_bytes()).into(),
                 units.bytes(delta.after_figures().live_bytes()).into(),
-                units.signed_count(delta.live_blocks()).into(),
+                if units.has_blocks() { units.signed_count(delta.live_blocks()).into() } else { Cell::default() },
                 Cell::new(style, word_for(delta.change())),
             ];
             match (&delta.after, &delta.before) {
@@ -237,7 +237,14 @@ fn head(before: &DiffSide, after: &DiffSide) -> Heading {
     let mut head = Heading::default();
     head.line("before", describe(before));
     head.line("after", describe(after));
-    head.line("change", format!("{}, {} blocks", units.signed_bytes(bytes), units.signed_count(blocks)));
+    let change = units.signed_bytes(bytes);
+    head.line(
+        "change",
+        match units.has_blocks() {
+            true => format!("{change}, {} blocks", units.signed_count(blocks)),
+            false => change,
+        },
+    );
     head
 }
 

@@ -12,7 +12,7 @@ use crate::print::stack::{Depth, add_site_row};
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
 use highwater_formats::json;
-use highwater_model::{Source, SourceKind, StackId, When, Window};
+use highwater_model::{Clock, Source, SourceKind, StackId, When, Window};
 use highwater_query::{GrowthAnswer, GrowthOptions, GrowthSite, Query, growth, time_of};
 use serde_json::Value;
 use std::sync::Arc;
@@ -118,22 +118,28 @@ impl GrowthArgs {
                 "\nNothing grows steadily. Of {others} something was built and kept; '--top 0' shows them.\n"
             );
         }
-        let per = if source.untimed { "per line" } else { "per second" };
+        // A single instruction or byte allocates next to nothing.
+        let (per, factor) = match source.clock {
+            Clock::Time => ("per second", 1.0),
+            Clock::Lines => ("per line", 1.0),
+            Clock::Instructions => ("per million instructions", 1e6),
+            Clock::Bytes => ("per MiB allocated", 1048576.0),
+        };
         let mut table = Table::default()
             .column(Align::Right, per)
             .column(Align::Right, "steady")
             .column(Align::Left, "curve")
             .column(Align::Right, "live")
-            .column(Align::Right, "blocks")
+            .column(Align::Right, if units.has_blocks() { "blocks" } else { "" })
             .column(Align::Left, "site");
         for site in &growing {
             let rate = site.growth_per_s.or(site.growth_per_line).unwrap_or(0.0);
             let cells: Vec<Cell> = vec![
-                bytes(rate.round() as u64).into(),
+                bytes((rate * factor).round() as u64).into(),
                 format!("{:.0} %", site.steadiness * 100.0).into(),
                 Cell::new(Style::Blue, &sparkline(&site.curve)),
                 units.bytes(site.live_bytes).into(),
-                units.count(site.live_blocks).into(),
+                if units.has_blocks() { units.count(site.live_blocks).into() } else { Cell::default() },
             ];
             add_site_row(&mut table, cells, catalog, StackId(site.id), self.stacks);
         }

@@ -96,7 +96,9 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
     match () {
         () if is_image => {}
         () if opened.is_snapshot() => head.line("taken", format!("{} after it began", source.duration)),
-        () if source.untimed => head.line("lasted", format!("{}; it has no times", source.length(source.duration))),
+        () if source.is_untimed() => {
+            head.line("lasted", format!("{}; it has no times", source.length(source.duration)))
+        }
         () => head.line("lasted", source.duration.to_string()),
     }
     if !source.command.is_empty() {

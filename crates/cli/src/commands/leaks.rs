@@ -104,7 +104,9 @@ impl Leaks {
         if units.has_intervals() {
             table = table.column(Align::Right, "95% range").column(Align::Right, "samples");
         }
-        table = table.column(Align::Right, "blocks");
+        if units.has_blocks() {
+            table = table.column(Align::Right, "blocks");
+        }
         // Ages are known only if the snapshot has single blocks.
         let has_ages = !snapshot.source.aggregated;
         if has_ages {
@@ -121,7 +123,9 @@ impl Leaks {
                 cells.push(units.interval(Metric::Live, &row.figures).into());
                 cells.push(count(row.figures.live_samples()).into());
             }
-            cells.push(units.count(row.figures.live_blocks()).into());
+            if units.has_blocks() {
+                cells.push(units.count(row.figures.live_blocks()).into());
+            }
             if has_ages {
                 cells.push(Cell::new(Style::Dim, &age));
             }

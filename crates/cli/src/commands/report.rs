@@ -13,7 +13,7 @@ use crate::print::stack::Depth;
 use clap::Args;
 use highwater_formats::json::{self, DocumentStacks};
 use highwater_model::groups::{GroupBy, Metric, Row, rows};
-use highwater_model::{Lifetimes, Snapshot, Source, SourceKind, Totals, When};
+use highwater_model::{Lifetimes, Snapshot, Source, Totals, When};
 use highwater_query::lifetimes;
 use serde_json::{Map, Value, json};
 
@@ -175,7 +175,8 @@ impl ReportView {
         if snapshot.source.snapshot {
             head.line("live", heading::live(units, figures));
         } else {
-            let events = counted(*events, "event");
+            let what = if snapshot.source.is_states() { "state" } else { "event" };
+            let events = counted(*events, what);
             head.line("recorded", format!("{events} in {}", snapshot.source.length(snapshot.source.duration)));
             head.line("peak", heading::peak_in_full(&snapshot.source, units, whole));
             let instant = heading::instant(&snapshot.source, when, snapshot.at);
@@ -185,7 +186,7 @@ impl ReportView {
             head.line("usable", usable);
         }
         // An image has no history.
-        if snapshot.source.kind != SourceKind::IMAGE {
+        if snapshot.source.knows_allocated() {
             head.line("allocated", heading::allocated(units, figures));
         }
         heading::add_address_space(&mut head, snapshot.source.address_space);

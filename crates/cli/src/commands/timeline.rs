@@ -127,7 +127,8 @@ impl TimelineArgs {
             head.line("only", self.filters.to_string());
         }
         heading::add_sampling(&mut head, opened.source(), &totals.figures);
-        let events = counted(opened.stats().events, "event");
+        let what = if opened.source().is_states() { "state" } else { "event" };
+        let events = counted(opened.stats().events, what);
         head.line("recorded", format!("{events} in {}", opened.source().length(opened.source().duration)));
         let mut text = head.render(paint, output.width);
         text.push_str("\nlive bytes\n");
@@ -136,9 +137,11 @@ impl TimelineArgs {
         text.push_str(&of_bytes.lines(paint));
         text.push_str(&of_bytes.axis(&signs, paint));
         text.push_str(&of_bytes.captions(&columns.captions(opened.source())));
-        text.push_str("\nlive blocks\n");
-        text.push_str(&of_blocks.lines(paint));
-        text.push_str(&of_blocks.axis(&signs, paint));
+        if units.has_blocks() {
+            text.push_str("\nlive blocks\n");
+            text.push_str(&of_blocks.lines(paint));
+            text.push_str(&of_blocks.axis(&signs, paint));
+        }
         text.push_str(&legend(&timeline.marks, opened.source(), output));
         text
     }
@@ -184,7 +187,7 @@ impl ChartColumns {
         let quarters = if last < 60 { vec![0, 2, 4] } else { vec![0, 1, 2, 3, 4] };
         let caption = |quarter: u64| {
             let time = self.start.0 + (u128::from(self.length.0) * u128::from(quarter) / 4) as u64;
-            let text = if time == 0 && !source.untimed { "0s".to_owned() } else { source.instant(Nanos(time)) };
+            let text = if time == 0 && !source.is_untimed() { "0s".to_owned() } else { source.instant(Nanos(time)) };
             (last * quarter as usize / 4, text)
         };
         quarters.into_iter().map(caption).collect()

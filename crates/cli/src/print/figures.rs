@@ -9,6 +9,8 @@ use highwater_model::{Certainty, Figures, Interval, Snapshot, Source, Totals};
 pub struct Units {
     estimated: bool,
     certainty: Option<Certainty>,
+    /// True if numbers of blocks are known.
+    has_blocks: bool,
 }
 
 impl Units {
@@ -17,7 +19,11 @@ impl Units {
         let certainty = Certainty::of(source);
         // If every word is a sample, nothing is estimated.
         let is_exact = certainty.is_some_and(|certainty| certainty.is_exact());
-        Self { estimated: source.sample_rate.is_some() && !is_exact, certainty: certainty.filter(|_| !is_exact) }
+        Self {
+            estimated: source.sample_rate.is_some() && !is_exact,
+            certainty: certainty.filter(|_| !is_exact),
+            has_blocks: source.knows_live_blocks(),
+        }
     }
 
     /// The format for figures of this snapshot: its weights show sampling even if its source does not.
@@ -31,18 +37,24 @@ impl Units {
 
     /// The format for these figures.
     pub fn of_figures(figures: &Figures) -> Self {
-        Self { estimated: figures.is_estimate(), certainty: None }
+        Self { estimated: figures.is_estimate(), certainty: None, has_blocks: true }
     }
 
     /// The format for figures that combine both.
     pub fn or(self, other: Self) -> Self {
         let certainty = self.certainty.or(other.certainty);
-        Self { estimated: self.estimated || other.estimated, certainty }
+        let has_blocks = self.has_blocks && other.has_blocks;
+        Self { estimated: self.estimated || other.estimated, certainty, has_blocks }
     }
 
     /// True if figures are estimates.
     pub fn is_estimated(self) -> bool {
         self.estimated
+    }
+
+    /// True if numbers of blocks are known.
+    pub fn has_blocks(self) -> bool {
+        self.has_blocks
     }
 
     /// True if figures have intervals.

@@ -54,6 +54,8 @@ pub fn add_program(head: &mut Heading, source: &Source) {
     if source.kind == SourceKind::IMAGE {
         // The image's bytes do not say when they were taken.
         head.line("snapshot", format!("of {}", program(source)));
+    } else if source.snapshot && source.known.is_some() && source.duration.0 == 0 {
+        head.line("profile", format!("of {}", program(source)));
     } else if source.snapshot {
         head.line("snapshot", format!("of {} at {}", program(source), source.instant(source.duration)));
     } else {
@@ -72,7 +74,10 @@ pub fn instant(source: &Source, when: &When, at: Nanos) -> String {
 
 /// What is live: `12.4 MiB in 1,204 blocks`.
 pub fn live(units: Units, figures: &Figures) -> String {
-    format!("{} in {}", units.live(figures), units.counted(figures.live_blocks(), "block"))
+    match units.has_blocks() {
+        true => format!("{} in {}", units.live(figures), units.counted(figures.live_blocks(), "block")),
+        false => units.live(figures),
+    }
 }
 
 /// The highest point: `24.1 MiB at 8.21s`.
@@ -126,6 +131,9 @@ pub fn add_notes(head: &mut Heading, source: &Source) {
 
 /// All memory ever handed out: `1.2 GiB in 602,112 allocations, 30 reallocations; 12.3% temporary`.
 pub fn allocated(units: Units, figures: &Figures) -> String {
+    if !units.has_blocks() {
+        return units.allocated(figures);
+    }
     let mut text = format!("{} in {}", units.allocated(figures), units.counted(figures.allocations, "allocation"));
     // Samples do not show which blocks were resized or temporary.
     if figures.reallocations_alone() > 0 && !units.is_estimated() {
@@ -157,6 +165,10 @@ pub fn oddities(anomalies: &Anomalies, paint: Paint) -> String {
 /// Adds a line that says that figures are estimates, if they are.
 pub fn add_sampling(head: &mut Heading, source: &Source, figures: &Figures) {
     if source.sample_rate.is_some() || figures.is_estimate() {
+        if let (Some(rate), false) = (source.sample_rate, source.knows_samples()) {
+            head.line("estimates", format!("from samples, one per {} allocated", bytes(rate)));
+            return;
+        }
         let samples = counted(figures.samples(), "sample");
         let rate = source.sample_rate.map(|rate| format!(", one per {} allocated", bytes(rate)));
         let hit = match figures.more_samples {
@@ -175,6 +187,9 @@ pub fn sampling(snapshot: &Snapshot) -> String {
     let certainty = snapshot.certainty();
     if certainty.is_some_and(|certainty| certainty.is_exact()) {
         return "\nEvery word was sampled: figures are exact, and include the headers of blocks.\n".to_owned();
+    }
+    if let (Some(rate), false) = (snapshot.source.sample_rate, snapshot.source.knows_samples()) {
+        return format!("\n~ figures are estimates: one sample for each {} allocated on average.\n", bytes(rate));
     }
     let sure = if certainty.is_some() { "; ranges hold in 95 of 100 cases" } else { "" };
     let samples = counted(snapshot.accounts.totals().figures.samples(), "sample");

@@ -33,7 +33,10 @@ impl Layout {
         if self.by.has_callees() {
             table = table.column(Align::Right, "with callees");
         }
-        table = table.column(Align::Right, self.companion_heading()).column(Align::Left, self.by.key());
+        if self.has_companion() {
+            table = table.column(Align::Right, self.companion_heading());
+        }
+        table = table.column(Align::Left, self.by.key());
         for row in rows {
             let own = self.metric.of(&row.figures);
             // A row that only passes memory on to its callees has no figures of its own.
@@ -46,7 +49,9 @@ impl Layout {
             if self.by.has_callees() {
                 cells.push(self.units.metric(self.metric, self.metric.of(&row.inclusive)).into());
             }
-            cells.push(of_own(self.companion(&row.figures)));
+            if self.has_companion() {
+                cells.push(of_own(self.companion(&row.figures)));
+            }
             add_row(&mut table, cells, catalog, &row.key, self.depth);
         }
         table
@@ -67,6 +72,11 @@ impl Layout {
             }
         };
         format!("\n… {what}{sum}; '--top 0' shows all.\n")
+    }
+
+    /// False if the companion is a number of blocks, and none is known.
+    fn has_companion(&self) -> bool {
+        self.units.has_blocks() || self.metric == Metric::OwnPeak
     }
 
     /// The figure that best complements the metric's.

@@ -1,21 +1,30 @@
 //! `totals`, `anomalies` and the figures of every row.
 
-use highwater_model::{Anomalies, Certainty, Figures, Interval, Snapshot, SourceKind};
+use highwater_model::{Anomalies, Certainty, Figures, Interval, Snapshot};
 use serde_json::{Map, Value, json};
 
 /// The figures of a thread, a site or any other row. If they are estimates, adds the number of records that they are based on. If only one instant is
 /// known, there is no peak.
 pub fn figures(snapshot: &Snapshot, figures: &Figures) -> Map<String, Value> {
     let mut members = exact_figures(figures);
-    if snapshot.source.snapshot {
-        members.insert("peak_bytes".to_owned(), Value::Null);
+    let source = &snapshot.source;
+    let mut hide = |is_hidden: &dyn Fn(&str) -> bool| {
+        members.iter_mut().filter(|(name, _)| is_hidden(name)).for_each(|(_, value)| *value = Value::Null);
+    };
+    if !source.knows_own_peaks() {
+        hide(&|name| name == "peak_bytes");
     }
     // An image has only live blocks, and no history.
-    if snapshot.source.kind == SourceKind::IMAGE {
-        let of_live = |name: &str| name.starts_with("live_");
-        members.iter_mut().filter(|(name, _)| !of_live(name)).for_each(|(_, value)| *value = Value::Null);
+    if !source.knows_allocated() {
+        hide(&|name| !name.starts_with("live_") && name != "peak_bytes");
     }
-    if snapshot.is_estimate() {
+    if !source.knows_live_blocks() {
+        hide(&|name| name == "live_blocks" || name == "allocations" || name == "frees");
+    }
+    if source.known.is_some() {
+        hide(&|name| name == "cross_thread_frees");
+    }
+    if snapshot.is_estimate() && source.knows_samples() {
         members.extend(estimates(snapshot, figures));
     }
     if !snapshot.knows_every_block() {
@@ -86,12 +95,16 @@ fn exact_figures(figures: &Figures) -> Map<String, Value> {
 pub fn totals(snapshot: &Snapshot) -> Value {
     let totals = snapshot.accounts.totals();
     let mut members = figures(snapshot, &totals.figures);
+    // Rows may lack peaks of their own where the whole has one.
+    if !snapshot.source.snapshot {
+        members.insert("peak_bytes".to_owned(), totals.figures.peak_bytes.into());
+    }
     if !snapshot.is_estimate() {
         members.remove("reallocated_away");
     }
     let inside_reallocation = totals.peak_bytes_inside_reallocation.max(totals.figures.peak_bytes);
     for (name, peak) in [
-        ("peak_blocks", Some(totals.peak_blocks)),
+        ("peak_blocks", snapshot.source.knows_live_blocks().then_some(totals.peak_blocks)),
         ("peak_at_ns", Some(totals.peak_at.0)),
         ("peak_bytes_inside_reallocation", snapshot.knows_reallocations().then_some(inside_reallocation)),
     ] {

@@ -1,7 +1,7 @@
 //! `source`: the process or file that a document is about.
 
 use super::known_text;
-use highwater_model::{Source, SourceKind, rfc3339};
+use highwater_model::{Clock, Source, SourceKind, rfc3339};
 use serde_json::{Value, json};
 
 /// `source`. `start` is the instant as RFC 3339, `start_unix_ns` the same as a number.
@@ -22,8 +22,14 @@ pub fn source(source: &Source) -> Value {
         "snapshot": source.snapshot,
         "aggregated": source.aggregated,
     });
-    if source.kind == SourceKind::OBJLOG {
-        value["timed"] = (!source.untimed).into();
+    if source.kind == SourceKind::OBJLOG || source.is_untimed() {
+        value["timed"] = (!source.is_untimed()).into();
+    }
+    if matches!(source.clock, Clock::Instructions | Clock::Bytes) {
+        value["clock"] = source.clock.unit().1.into();
+    }
+    if source.known.is_some() {
+        value["notes"] = source.notes.as_slice().into();
     }
     // Members that only some sources have are left out for all others.
     if source.kind == SourceKind::NATIVE {

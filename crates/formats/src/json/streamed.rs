@@ -1,8 +1,8 @@
 //! Writes a document piece by piece, so that a long list is never in memory as a whole.
 
 use super::DocumentStacks;
-use super::untimed::{is_untimed, lines_for_times};
-use highwater_model::disturbs_text;
+use super::untimed::{clock_of, clock_of_source, lines_for_times};
+use highwater_model::{Clock, disturbs_text};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
@@ -41,15 +41,15 @@ impl<W: Write> Write for Harmless<W> {
 pub struct DocumentWriter<W: Write> {
     out: W,
     is_empty: bool,
-    /// True if the document is about a source without times.
-    is_untimed: bool,
+    /// What the times of the document's source count.
+    clock: Clock,
 }
 
 impl<W: Write> DocumentWriter<W> {
     /// Opens the document.
     pub fn begin(mut out: W) -> io::Result<Self> {
         out.write_all(b"{")?;
-        Ok(Self { out, is_empty: true, is_untimed: false })
+        Ok(Self { out, is_empty: true, clock: Clock::Time })
     }
 
     fn name(&mut self, name: &str) -> io::Result<()> {
@@ -61,11 +61,11 @@ impl<W: Write> DocumentWriter<W> {
 
     /// A member.
     pub fn member(&mut self, name: &str, value: &Value) -> io::Result<()> {
-        if !self.is_untimed && value["source"]["timed"] != false {
+        if self.clock == Clock::Time && clock_of_source(&value["source"]) == Clock::Time {
             return self.plain_member(name, value);
         }
         let around = Map::from_iter([(name.to_owned(), value.clone())]);
-        let converted = lines_for_times(Value::Object(around), self.is_untimed);
+        let converted = lines_for_times(Value::Object(around), self.clock);
         converted.as_object().into_iter().flatten().try_for_each(|(name, value)| self.plain_member(name, value))
     }
 
@@ -77,7 +77,9 @@ impl<W: Write> DocumentWriter<W> {
 
     /// Several members. After a `source` without times, line numbers replace times.
     pub fn members(&mut self, members: &Map<String, Value>) -> io::Result<()> {
-        self.is_untimed |= is_untimed(members);
+        if self.clock == Clock::Time {
+            self.clock = clock_of(members);
+        }
         members.iter().try_for_each(|(name, value)| self.member(name, value))
     }
 
@@ -88,8 +90,8 @@ impl<W: Write> DocumentWriter<W> {
         let mut separator: &[u8] = b"\n";
         for element in elements {
             self.out.write_all(separator)?;
-            if self.is_untimed {
-                let element = lines_for_times(serde_json::to_value(element)?, true);
+            if self.clock != Clock::Time {
+                let element = lines_for_times(serde_json::to_value(element)?, self.clock);
                 serde_json::to_writer(Harmless(&mut self.out), &element)?;
             } else {
                 serde_json::to_writer(Harmless(&mut self.out), &element)?;

@@ -3,7 +3,7 @@
 //! Order in the file is not order in time. A drop that comes before its birth is held back until the birth. Events with times are sorted, within a
 //! window of [`HELD_BACK`] events.
 //!
-//! A log without times has only the order of its lines. The times of its events are then line numbers, and [`Source::untimed`] says so. In a log with
+//! A log without times has only the order of its lines. The times of its events are then line numbers, and [`Source::clock`] says so. In a log with
 //! times, events before the first time are held back until that time is known, and get it.
 
 use super::json_form::LogThread;

@@ -4,7 +4,7 @@ use super::write;
 use crate::scene::{Scene, any_snapshot, function, parser, without_blocks};
 use flate2::read::GzDecoder;
 use highwater_model::groups::Metric;
-use highwater_model::{FrameText, Snapshot, SourceKind};
+use highwater_model::{Clock, FrameText, Snapshot, SourceKind};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
@@ -150,7 +150,7 @@ impl Profile {
 fn an_image_has_no_figures_of_what_was_ever_allocated_and_a_log_without_times_no_duration() {
     let mut scene = parser();
     scene.source.kind = SourceKind::IMAGE;
-    scene.source.untimed = true;
+    scene.source.clock = Clock::Lines;
     let profile = Profile::of(&scene.snapshot());
     let root = profile.root();
     let types: Vec<String> = root.messages(1).iter().map(|kind| profile.string(kind.number(1))).collect();

@@ -15,13 +15,15 @@
 //! the next block after damage.
 
 /// The newest version this code reads.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 /// The version of files that have nothing that readers of version 1 would misread.
 pub const PLAIN: u16 = 1;
 /// The version of files that may have promotions and counted samples.
 pub const WITH_SAMPLES: u16 = 2;
 /// The version of files that may have estimates, whose sums are rounded last, and anomalies that were added later.
 pub const WITH_ESTIMATES: u16 = 3;
+/// The version of files that know only some figures, or whose times are neither nanoseconds nor lines: earlier readers would show the others.
+pub const WITH_PROFILES: u16 = 4;
 /// Length of the file header.
 pub const FILE_HEADER: usize = 16;
 /// Length of a block header.

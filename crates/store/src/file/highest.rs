@@ -44,6 +44,10 @@ impl Recording {
         to: Nanos,
         state_before: impl Fn(usize) -> io::Result<NumberLedger>,
     ) -> io::Result<Highest> {
+        let states = self.states();
+        if !states.is_empty() {
+            return self.highest_state(&states, from, to);
+        }
         let whole = self.final_totals()?;
         if (from..=to).contains(&whole.peak_at) && self.begins_at() < whole.peak_at {
             return Ok(Highest { at: whole.peak_at, event: whole.peak_event, bytes: whole.figures.peak_bytes });
@@ -86,6 +90,17 @@ impl Recording {
             if inside.bytes > highest.bytes || (inside.bytes == highest.bytes && inside.event < highest.event) {
                 highest = inside;
             }
+        }
+        Ok(highest)
+    }
+
+    /// The same of states between which no events are known: the state before the window, or one within it.
+    fn highest_state(&self, states: &[Nanos], from: Nanos, to: Nanos) -> io::Result<Highest> {
+        let mut highest = Highest::default();
+        let last_before = states.partition_point(|at| *at < from);
+        let until = states.partition_point(|at| *at <= to);
+        for number in last_before.max(1)..=until {
+            highest.see(from, &self.accounts_at_event(number as u64)?);
         }
         Ok(highest)
     }

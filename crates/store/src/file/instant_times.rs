@@ -12,7 +12,7 @@ impl Recording {
             When::Start => start,
             When::End => duration,
             When::At(time) => *time,
-            When::Line(line) if self.source().untimed => Nanos(*line),
+            When::Line(line) if self.source().is_untimed() => Nanos(*line),
             When::Line(_) => return Err(RecordingError::NoLines),
             When::Peak => self.final_totals()?.peak_at,
             When::Percent(part) => {

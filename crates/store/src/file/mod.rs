@@ -71,7 +71,7 @@ pub use moment::Moment;
 pub use recording::{FileStats, Recording, is_recording};
 pub use replay::{ReplayUntil, Wanted};
 pub use segments::RecordingSegment;
-pub use snapshot_writer::write_snapshot;
+pub use snapshot_writer::{write_snapshot, write_states};
 pub use step_writer::StepWriter;
 pub use walk::WalkItem;
 pub use writer::{Spacing, Writer, Written};

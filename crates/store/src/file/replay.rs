@@ -11,7 +11,7 @@ use super::moment::Moment;
 use super::recording::Recording;
 use super::walk::WalkItem;
 use highwater_model::{
-    Accounts, AccountsState, AllocId, Block, Heap, Nanos, NumberLedger, Snapshot, ThreadId, Totals, When,
+    Accounts, AccountsState, AllocId, Block, Heap, KnownFigures, Nanos, NumberLedger, Snapshot, ThreadId, Totals, When,
 };
 use std::io;
 use std::ops::ControlFlow;
@@ -288,7 +288,20 @@ impl Recording {
     }
 
     fn snapshot_of(&self, at: Nanos, accounts: Accounts) -> Snapshot {
-        Snapshot { source: self.source().clone(), at, accounts, catalog: Arc::clone(self.catalog()) }
+        let mut source = self.source().clone();
+        // Of the states of a profile, only the last one has counters.
+        if source.is_states() && accounts.events() < self.states().len() as u64 {
+            source.known = source.known.map(|known| KnownFigures { allocated: false, own_peaks: false, ..known });
+        }
+        Snapshot { source, at, accounts, catalog: Arc::clone(self.catalog()) }
+    }
+
+    /// The times of the states, in order, if only states are known and no events ([`Source::is_states`]). The state after `n` events is the `n`th of them.
+    pub fn states(&self) -> Vec<Nanos> {
+        if !self.source().is_states() {
+            return Vec::new();
+        }
+        self.keyframes().map(|(_, summary)| summary.time).collect()
     }
 
     /// The instant that is named, if the recording has it.
@@ -307,7 +320,7 @@ impl Recording {
             // A log without times uses line numbers as times.
             When::At(_) | When::Line(_) => {
                 let time = self.time_of(when)?;
-                if time > duration && self.source().untimed {
+                if time > duration && self.source().is_untimed() {
                     return Err(RecordingError::LineOutside { asked: time.0, last: duration.0 });
                 }
                 if time > duration {

@@ -1,8 +1,8 @@
-//! Writing a snapshot: a file with one state and no events (docs/format.md §14).
+//! Writing states without events: a snapshot has one (docs/format.md §14), a profile over time several (§16).
 
 use super::block_writer::{BlockWriter, FileSink};
 use super::writer::Written;
-use highwater_model::{Accounts, AccountsState, Block, Catalog, Source, laws};
+use highwater_model::{Accounts, AccountsState, Block, Catalog, Source, Totals, laws};
 use std::io;
 
 /// Writes a state as a `.hw` file of its own. Its handles refer to `catalog`. The source is marked as a snapshot, and its duration is set to the time
@@ -28,6 +28,50 @@ pub fn write_snapshot<S: FileSink>(
     out.add_keyframe(state, &state.anomalies)?;
     let (bytes, sink) = out.finish(&source)?;
     Ok((sink, Written { events: state.events, bytes }))
+}
+
+/// Writes states as a `.hw` file of their own: figures at several instants, of which no event is known ([`Source::is_states`]). The states are ordered by
+/// time and have no blocks; [`laws::violations_of_figures`] says what must hold. Their numbers of events and the peak of the whole are set here.
+pub fn write_states<S: FileSink>(
+    sink: S,
+    source: &Source,
+    catalog: &Catalog,
+    states: &mut [AccountsState],
+) -> io::Result<(S, Written)> {
+    let last_time = states.last().map_or(source.duration, |state| state.last_time);
+    let duration = source.duration.max(last_time);
+    let source = Source { snapshot: false, aggregated: true, duration, ..source.clone() };
+    let mut out = BlockWriter::new(sink, &source, super::writer::version_for(&source))?;
+    out.add_catalog(catalog)?;
+    let mut highest = Totals::default();
+    for (state, number) in states.iter_mut().zip(1..) {
+        check_number_of_blocks(state, true)?;
+        state.events = number;
+        state.totals = highest_of(&highest, state);
+        highest = state.totals;
+        debug_assert_eq!(violations(state, true), Vec::<String>::new());
+        out.add_keyframe(state, &state.anomalies)?;
+    }
+    let (bytes, sink) = out.finish(&source)?;
+    Ok((sink, Written { events: states.len() as u64, bytes }))
+}
+
+/// The totals of a state, with the peak until then.
+fn highest_of(before: &Totals, state: &AccountsState) -> Totals {
+    let mut totals = state.totals;
+    let live = totals.figures.live_bytes();
+    if before.figures.peak_bytes >= live && before.peak_event > 0 {
+        totals.figures.peak_bytes = before.figures.peak_bytes;
+        return Totals { figures: totals.figures, ..*before };
+    }
+    totals.figures.peak_bytes = live;
+    Totals {
+        peak_blocks: totals.figures.live_blocks(),
+        peak_at: state.last_time,
+        peak_event: state.events,
+        peak_bytes_inside_reallocation: live,
+        ..totals
+    }
 }
 
 /// A file whose figures do not match its blocks could not be read.

@@ -1,7 +1,7 @@
 //! The source block: the program whose memory it is (docs/format.md §7). A later one replaces an earlier one.
 
 use super::varint::{self, VarintReader};
-use highwater_model::{AddressSpace, Nanos, Source, SourceKind, WordSampling};
+use highwater_model::{AddressSpace, Clock, KnownFigures, Nanos, Source, SourceKind, WordSampling};
 
 /// Bits of the flags.
 mod flag {
@@ -12,7 +12,17 @@ mod flag {
     /// Only figures are known.
     pub const AGGREGATED: u64 = 1 << 2;
     /// Times are lines of a log.
-    pub const UNTIMED: u64 = 1 << 3;
+    pub const LINES: u64 = 1 << 3;
+    /// Times are numbers of instructions.
+    pub const INSTRUCTIONS: u64 = 1 << 4;
+    /// Times are numbers of bytes allocated and freed.
+    pub const BYTES: u64 = 1 << 5;
+    /// Besides live bytes, only the figures of the next bits are known.
+    pub const KNOWN: u64 = 1 << 6;
+    pub const LIVE_BLOCKS: u64 = 1 << 7;
+    pub const ALLOCATED: u64 = 1 << 8;
+    pub const OWN_PEAKS: u64 = 1 << 9;
+    pub const SAMPLES: u64 = 1 << 10;
 }
 
 fn flags(source: &Source) -> u64 {
@@ -20,7 +30,37 @@ fn flags(source: &Source) -> u64 {
     bit(source.usable_sizes, flag::USABLE_SIZES)
         | bit(source.snapshot, flag::SNAPSHOT)
         | bit(source.aggregated, flag::AGGREGATED)
-        | bit(source.untimed, flag::UNTIMED)
+        | match source.clock {
+            Clock::Time => 0,
+            Clock::Lines => flag::LINES,
+            Clock::Instructions => flag::INSTRUCTIONS,
+            Clock::Bytes => flag::BYTES,
+        }
+        | source.known.map_or(0, |known| {
+            flag::KNOWN
+                | bit(known.live_blocks, flag::LIVE_BLOCKS)
+                | bit(known.allocated, flag::ALLOCATED)
+                | bit(known.own_peaks, flag::OWN_PEAKS)
+                | bit(known.samples, flag::SAMPLES)
+        })
+}
+
+fn clock_of(flags: u64) -> Clock {
+    match () {
+        () if flags & flag::LINES != 0 => Clock::Lines,
+        () if flags & flag::INSTRUCTIONS != 0 => Clock::Instructions,
+        () if flags & flag::BYTES != 0 => Clock::Bytes,
+        () => Clock::Time,
+    }
+}
+
+fn known_of(flags: u64) -> Option<KnownFigures> {
+    (flags & flag::KNOWN != 0).then_some(KnownFigures {
+        live_blocks: flags & flag::LIVE_BLOCKS != 0,
+        allocated: flags & flag::ALLOCATED != 0,
+        own_peaks: flags & flag::OWN_PEAKS != 0,
+        samples: flags & flag::SAMPLES != 0,
+    })
 }
 
 /// Kinds that have a number. All others are stored as events, with their key at the end.
@@ -106,7 +146,8 @@ pub fn decode(payload: &[u8]) -> Option<Source> {
         source.usable_sizes = flags & flag::USABLE_SIZES != 0;
         source.snapshot = flags & flag::SNAPSHOT != 0;
         source.aggregated = flags & flag::AGGREGATED != 0;
-        source.untimed = flags & flag::UNTIMED != 0;
+        source.clock = clock_of(flags);
+        source.known = known_of(flags);
         for _ in 0..input.number()? {
             source.command.push(text(&mut input)?);
         }

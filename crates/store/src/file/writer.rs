@@ -8,7 +8,7 @@ use super::index::Entry;
 use super::recording::Recording;
 use super::step_writer::StepWriter;
 use crate::new_file::open_or_replace;
-use highwater_model::{Accounts, AddressLedger, Anomaly, Catalog, Event, Source, SourceKind};
+use highwater_model::{Accounts, AddressLedger, Anomaly, Catalog, Clock, Event, Source, SourceKind};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
@@ -52,7 +52,12 @@ impl Spacing {
 /// The version of a file from this source: the lowest one whose readers understand the file correctly.
 pub fn version_for(source: &Source) -> u16 {
     let is_estimate = source.sample_rate.is_some() || source.word_sampling.is_some();
-    if is_estimate || source.kind == SourceKind::MEMTRACE { frame::WITH_ESTIMATES } else { frame::PLAIN }
+    let is_profile = source.known.is_some() || matches!(source.clock, Clock::Instructions | Clock::Bytes);
+    match () {
+        () if is_profile => frame::WITH_PROFILES,
+        () if is_estimate || source.kind == SourceKind::MEMTRACE => frame::WITH_ESTIMATES,
+        () => frame::PLAIN,
+    }
 }
 
 /// Statistics of a finished file.

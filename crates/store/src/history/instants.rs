@@ -112,6 +112,11 @@ impl History {
 
     fn figures_before(&self, from: Nanos) -> Result<Arc<Snapshot>, HistoryError> {
         match self.content() {
+            // Of states without events, all counters are those of the end.
+            HistoryContent::Recording(recording) if recording.source().is_states() => {
+                let figures = self.figures(Moment::Start)?;
+                Ok(Arc::new(Snapshot { accounts: Accounts::default(), ..Snapshot::clone(&figures) }))
+            }
             HistoryContent::Recording(_) => self.figures(self.moment_before(from)),
             HistoryContent::Instant(snapshot) => {
                 Ok(Arc::new(Snapshot { accounts: Accounts::default(), ..Snapshot::clone(snapshot) }))

@@ -27,6 +27,8 @@ impl Opener for Files {
             Read::Recording | Read::Unordered(_) => FileKind::Recording,
             Read::History(_) if file.source().kind == SourceKind::OBJLOG => FileKind::Objects,
             Read::History(_) => FileKind::Trace,
+            Read::Profile(_) if file.source().snapshot => FileKind::Snapshot,
+            Read::Profile(_) => FileKind::Recording,
             Read::State(_) => FileKind::Image,
         };
         let special: Box<dyn Special> = match kind {
