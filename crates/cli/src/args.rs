@@ -31,6 +31,7 @@ const STYLES: Styles = Styles::styled()
   highwater run ./app                       run a program whose memory can be inspected
   highwater snapshot --name app             who holds its memory now
   highwater record --stream host:1234 ./app to 'highwater listen 1234' there, while it runs
+  highwater app.hw                          what a file is, and who held the memory at its peak
   highwater report app.hw                   who holds the memory at the end
   highwater report app.hw --at peak         who held it when there was most
   highwater timeline app.hw                 live memory over time, as a chart
@@ -102,6 +103,9 @@ pub enum Command {
     Completions(commands::completions::Completions),
     /// Manual pages, made from these help texts
     Man(commands::man::Man),
+    /// What a file is, and its report: 'highwater FILE'
+    #[command(hide = true)]
+    Summary(commands::summary::Summary),
 }
 
 /// The commands by purpose, in the order of `--help`.

@@ -39,7 +39,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     inherited::wait_for_children();
-    let parsed = args::command().try_get_matches().and_then(|matches| CommandLine::from_arg_matches(&matches));
+    let definition = args::command();
+    let words = commands::summary::with_command(std::env::args_os(), &definition);
+    let parsed = definition.try_get_matches_from(words).and_then(|matches| CommandLine::from_arg_matches(&matches));
     let command = match parsed {
         Ok(line) => line.command,
         Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return show_help(&error),
@@ -104,6 +106,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Check(check) => check.run(&mut output),
         Command::Completions(completions) => completions.run(&mut output),
         Command::Man(man) => man.run(&mut output),
+        Command::Summary(summary) => summary.run(&mut output),
     };
     // A command that found a problem has still printed output.
     let written = output.finish();

@@ -97,6 +97,14 @@ impl Opened {
         self.file.stats()
     }
 
+    /// The number of events, or of states if only states are known.
+    pub fn steps(&self) -> Result<u64, Failure> {
+        match self.source().is_states() {
+            true => Ok(self.recording()?.states().len() as u64),
+            false => Ok(self.stats().events),
+        }
+    }
+
     /// The process that was recorded.
     pub fn source(&self) -> &Source {
         self.file.source()
@@ -216,7 +224,7 @@ impl Opened {
     fn is_nothing_left(&self) -> bool {
         match self.source().snapshot {
             true => self.recording().is_ok_and(|recording| recording.snapshot(&When::End).is_err()),
-            false => self.stats().events == 0,
+            false => self.steps().is_ok_and(|steps| steps == 0),
         }
     }
 }

@@ -125,6 +125,11 @@ pub(crate) fn sniff(path: &Path) -> Result<Sniffed, InputError> {
     Ok(Sniffed { format, start, rest })
 }
 
+/// The format of a file, by its content.
+pub fn format_of_file(path: &Path) -> Result<&'static dyn Format, InputError> {
+    Ok(sniff(path)?.format)
+}
+
 /// Writes the state in a file as a snapshot. A pipe has no state: it cannot be read at any place.
 pub(crate) fn write_state(read: ReadState, path: &Path, target: File) -> Result<WrittenState, InputError> {
     let written = match regular_size(path) {

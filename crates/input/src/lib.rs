@@ -27,7 +27,7 @@ mod stream;
 mod temporary;
 
 pub use error::InputError;
-pub use file::{InputFile, open, open_while};
+pub use file::{InputFile, format_of_file, open, open_while};
 pub use format::{FORMATS, Format, Read, ReadHistory, ReadState, SNIFFED, WrittenState, format_of_source, recognize};
 pub use import::{Imported, import};
 pub use problems::{BadLine, Problems};

@@ -858,9 +858,9 @@ class File:
             if data[16:20] != b"HWB1":
                 sys.exit("independent_reader.py: not a Highwater recording")
             self.damage.append(0)
-            return 3
+            return 4
         version = int.from_bytes(data[6:8], "little")
-        if version > 3:
+        if version > 4:
             sys.exit(f"independent_reader.py: version {version} is too new")
         return version
 
@@ -916,6 +916,18 @@ class File:
         return listed == found and varints.at_end()
 
 
+def clock_of(flags):
+    clocks = {8: "lines", 16: "instructions", 32: "bytes"}
+    return next((name for bit, name in clocks.items() if flags & bit), "ns")
+
+
+def known_figures(flags):
+    if not flags & 64:
+        return ["all"]
+    figures = {128: "live blocks", 256: "allocated", 512: "own peaks", 1024: "samples"}
+    return [name for bit, name in figures.items() if flags & bit]
+
+
 def read_source(payload):
     varints = Varints(payload)
     kind, pid, start_unix_ns, duration_ns, sample_rate = varints.numbers(5)
@@ -943,7 +955,7 @@ def read_source(payload):
     return {"notes": notes, "executable": executable, "reserved_bytes": reserved_bytes, "mapped_file_bytes": mapped_file_bytes,
             "context": context, "runtime_parameters": runtime_parameters, "word_bytes": word_bytes,
             "rate_bits": rate_bits,"parent_pid": parent_pid, "usable_sizes": flags & 1 == 1, "snapshot": flags & 2 == 2,
-            "aggregated": flags & 4 == 4, "untimed": flags & 8 == 8, "command": command,
+            "aggregated": flags & 4 == 4, "clock": clock_of(flags), "known": known_figures(flags), "command": command,
             "kind": key, "pid": pid, "start_unix_ns": start_unix_ns, "duration_ns": duration_ns,
             "sample_rate": sample_rate, "program": program, "host": host}
 
@@ -1067,7 +1079,8 @@ class Replay:
             require(found == (0, 0, 0, 0) and min(expected) >= 0, "there are live blocks where only figures are known")
         else:
             require(found == expected, "live blocks do not belong to their keyframe")
-        if self.is_beginning(position):
+        is_state = self.source.get("aggregated", False) and not self.source.get("snapshot", False)
+        if is_state or self.is_beginning(position):
             self.ledger = state
             return
         self.keyframes.append({

@@ -5,10 +5,10 @@
 
 use highwater_model::{
     AccountsState, AddressLedger, AddressSpace, Anomaly, Blocks, Catalog, Clock, ColumnRange, Event, EventKind,
-    Figures, FrameId, FrameText, Heap, Module, Nanos, Op, Placement, SampleSpacing, Source, SourceKind, StackId, Step,
-    Tag, TagId, ThreadId, Weight, WordSampling, mapped_address,
+    Figures, FrameId, FrameText, Heap, KnownFigures, Module, Nanos, Op, Placement, SampleSpacing, Source, SourceKind,
+    StackId, Step, Tag, TagId, ThreadId, Weight, WordSampling, mapped_address,
 };
-use highwater_store::{EventLog, Recording, Spacing, Writer, write_snapshot};
+use highwater_store::{EventLog, Recording, Spacing, Writer, write_snapshot, write_states};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -129,6 +129,18 @@ fn weight_text(weight: Weight) -> String {
     format!("{}/{samples}/{}/{}", weight.bits(), spacing.bits(), u8::from(weight.is_rounded()))
 }
 
+/// The names of the figures that a source knows besides live bytes; `all` if it is not limited.
+fn known_figures(known: Option<KnownFigures>) -> Vec<&'static str> {
+    let Some(known) = known else { return vec!["all"] };
+    let figures = [
+        (known.live_blocks, "live blocks"),
+        (known.allocated, "allocated"),
+        (known.own_peaks, "own peaks"),
+        (known.samples, "samples"),
+    ];
+    figures.into_iter().filter(|(is_known, _)| *is_known).map(|(_, name)| name).collect()
+}
+
 /// A step's operation and its fields as text.
 fn operation_text(catalog: &Catalog, next_number: u64, step: &Step) -> (usize, String) {
     let string = |id| catalog.strings.get(id);
@@ -171,7 +183,7 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
         recording.source().clone();
     let Source { context, runtime_parameters, word_sampling, executable, address_space, notes, .. } =
         recording.source().clone();
-    let Source { sample_rate, usable_sizes, snapshot, aggregated, clock, .. } = *recording.source();
+    let Source { sample_rate, usable_sizes, snapshot, aggregated, clock, known, .. } = *recording.source();
     let source = Json::object([
         ("kind", Json::text(kind.key())),
         ("program", Json::Text(program)),
@@ -185,7 +197,8 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
         ("usable_sizes", Json::Bool(usable_sizes)),
         ("snapshot", Json::Bool(snapshot)),
         ("aggregated", Json::Bool(aggregated)),
-        ("untimed", Json::Bool(clock == Clock::Lines)),
+        ("clock", Json::text(clock.unit().1)),
+        ("known", Json::List(known_figures(known).into_iter().map(Json::text).collect())),
         ("host", Json::Text(host)),
         ("start_unix_ns", Json::Number(start_unix_ns)),
         ("duration_ns", Json::Number(duration.0)),
@@ -584,6 +597,17 @@ fn snapshots_are_read() {
     let source = Source { aggregated: true, ..source };
     let file = write_snapshot(Vec::new(), &source, &catalog, &figures).unwrap().0;
     assert_agreement("aggregated_snapshot", &file, Agreement::full);
+    let known = Some(KnownFigures { live_blocks: true, own_peaks: true, ..KnownFigures::default() });
+    for clock in [Clock::Instructions, Clock::Bytes] {
+        let source = Source { clock, known, ..source.clone() };
+        let mut states = [AccountsState { last_time: Nanos(1), ..figures.clone() }, figures.clone()];
+        let file = write_states(Vec::new(), &source, &catalog, &mut states).unwrap().0;
+        // No event leads to a state, so there is nothing to compare.
+        assert_agreement("states", &file, |recording| Agreement {
+            keyframes: Vec::new(),
+            ..Agreement::full(recording)
+        });
+    }
     // A state without counted events is valid as well.
     let mut uncounted = AccountsState { events: 0, ..figures };
     uncounted.totals.peak_event = 0;

@@ -22,6 +22,7 @@ pub mod run;
 pub mod set;
 pub mod snapshot;
 pub mod snapshots;
+pub mod summary;
 pub mod symbolize;
 pub mod timeline;
 pub mod view;

@@ -3,7 +3,7 @@
 use super::report_window::WindowArgs;
 use crate::args::{FileArgs, Grouping, Instant, Ranking, Reading, Selection, must_be_known};
 use crate::failure::Failure;
-use crate::open;
+use crate::open::{self, Opened};
 use crate::output::Output;
 use crate::print::bytes::counted;
 use crate::print::figures::Units;
@@ -83,8 +83,13 @@ impl Report {
     /// Prints the report.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let opened = open::open(&self.input.path, self.reading.on_damage())?;
+        self.report(&opened, output)
+    }
+
+    /// Prints the report of an opened file.
+    pub fn report(&self, opened: &Opened, output: &mut Output) -> Result<(), Failure> {
         if self.between.is_wanted() {
-            return self.between.report(&opened, &self.view, &self.reading, output);
+            return self.between.report(opened, &self.view, &self.reading, output);
         }
         let filters = self.view.selection.filters.of_blocks();
         let when = &self.view.instant_of_metric(&self.instant.when, opened.source())?;
@@ -93,7 +98,7 @@ impl Report {
             true => opened.final_totals()?,
             false => *opened.snapshot_of(&When::End, &filters)?.accounts.totals(),
         };
-        let events = opened.stats().events;
+        let events = opened.steps()?;
         let lifetimes = match self.lifetimes {
             true => Some(opened.ask_history(|history, work| lifetimes(history, snapshot.at, &filters, work))?),
             false => None,

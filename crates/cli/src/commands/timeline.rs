@@ -128,7 +128,7 @@ impl TimelineArgs {
         }
         heading::add_sampling(&mut head, opened.source(), &totals.figures);
         let what = if opened.source().is_states() { "state" } else { "event" };
-        let events = counted(opened.stats().events, what);
+        let events = counted(opened.steps().unwrap_or(0), what);
         head.line("recorded", format!("{events} in {}", opened.source().length(opened.source().duration)));
         let mut text = head.render(paint, output.width);
         text.push_str("\nlive bytes\n");
