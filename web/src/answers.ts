@@ -30,6 +30,8 @@ export interface Source {
   metrics?: Metric[];
   /** False for a log without times: what are nanoseconds elsewhere are lines of it. */
   timed?: boolean | null;
+  /** The unit of what are nanoseconds elsewhere: "ns", "line", "instruction" or "byte". */
+  clock?: string | null;
   damage?: { offset: number; length: number; what: string }[];
   problem?: string | null;
 }

@@ -2,7 +2,7 @@
 import { open } from "./answer";
 import type { Measure, Metric } from "./answers";
 import { server, serverGone } from "./api";
-import { length, when } from "./clock";
+import { length, unit, when } from "./clock";
 import { choice, choose, fragmentOf, ignored, isSavedChoice, parseChoice } from "./choice";
 import { Filters } from "./filters";
 import * as format from "./format";
@@ -74,8 +74,8 @@ function factsOf(): string {
   const file = source.value!;
   const parts = file.path ? [clean(file.name)] : [];
   if (file.duration_ns > 0 && has("timeline")) parts.push(length(file.duration_ns));
-  if (file.timed === false && has("timeline")) parts.push("no times in the log");
-  if (file.events > 0 && has("timeline")) parts.push(`${format.count(file.events)} events`);
+  if (file.timed === false && has("timeline")) parts.push(unit() === "line" ? "no times in the log" : `counts ${unit()}s instead of time`);
+  if (file.events > 0 && has("timeline")) parts.push(`${format.count(file.events)} ${has("states") ? "states" : "events"}`);
   if (typeof file.reading === "number") parts.push(`being read: ${Math.floor(file.reading * 100)} %`);
   if (file.estimated) parts.push(`estimates${file.sampling ? `, ${file.sampling}` : ""}`);
   return parts.join(" · ");
@@ -128,6 +128,7 @@ function MetricChoice() {
 
 /** Holds for the timeline, and for whatever below it can be either. */
 function MeasureChoice() {
+  if (!has("counts")) return null;
   return (
     <label>shown in <select id="measure" value={choice.value.measure} onChange={(event) => choose({ measure: event.currentTarget.value as Measure })}>
       <option value="bytes">bytes</option><option value="blocks">blocks</option>

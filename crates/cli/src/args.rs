@@ -299,7 +299,8 @@ pub struct Grouping {
     pub by: GroupBy,
 }
 
-fn grouping_parser() -> impl TypedValueParser<Value = GroupBy> {
+/// Parser for the names of groupings.
+pub fn grouping_parser() -> impl TypedValueParser<Value = GroupBy> {
     keyed_parser(GroupBy::ALL.map(|by| (by.key(), by.about(), by)))
 }
 

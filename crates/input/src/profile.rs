@@ -162,3 +162,60 @@ fn add(sum: &mut Figures, figures: &Figures) -> Option<()> {
     };
     Some(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use highwater_model::{Accounts, laws};
+    use proptest::prelude::*;
+
+    fn any_site() -> impl Strategy<Value = ProfileSite> {
+        let number = || prop_oneof![0..1000u64, Just(u64::MAX), Just(MOST_BLOCKS), any::<u64>()];
+        let figures = (number(), number(), number(), number(), number(), number(), number());
+        (0..4u32, 0..3u32, figures).prop_map(|(stack, tag, figures)| ProfileSite {
+            stack: StackId(stack),
+            tag: TagId(tag),
+            live_bytes: figures.0,
+            live_blocks: figures.1,
+            allocated_bytes: figures.2,
+            allocations: figures.3,
+            own_peak_bytes: figures.4,
+            live_samples: figures.5,
+            samples: figures.6,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_file_says_its_figures_obey_the_laws_or_are_refused(
+            sites in prop::collection::vec(any_site(), 0..6),
+            known in any::<(bool, bool, bool, bool)>(),
+        ) {
+            let known = KnownFigures { live_blocks: known.0, allocated: known.1, own_peaks: known.2, samples: known.3 };
+            let state = ProfileState { at: Nanos(5), sites: sites.clone() };
+            let Some(accounts) = accounts_of(&state, known) else { return Ok(()) };
+            let live: u64 = sites.iter().map(|site| site.live_bytes).sum();
+            prop_assert_eq!(accounts.totals.figures.live_bytes(), live);
+            let violations = laws::violations_of_figures(&Accounts::from_state(accounts));
+            prop_assert!(violations.is_empty(), "{:?}", violations);
+        }
+    }
+
+    #[test]
+    fn figures_that_a_profile_lacks_are_those_of_what_is_live() {
+        let site = ProfileSite {
+            live_bytes: 10,
+            live_blocks: 3,
+            allocated_bytes: 99,
+            allocations: 9,
+            ..ProfileSite::default()
+        };
+        let figures = figures_of(&site, KnownFigures::default());
+        assert_eq!((figures.live_bytes(), figures.live_blocks(), figures.allocated_bytes), (10, 1, 10));
+        let all = KnownFigures { live_blocks: true, allocated: true, own_peaks: true, samples: true };
+        let site = ProfileSite { live_samples: 1, samples: 2, ..site };
+        let figures = figures_of(&site, all);
+        assert_eq!((figures.live_blocks(), figures.allocated_bytes, figures.allocations), (3, 99, 9));
+        assert_eq!((figures.samples(), figures.live_samples()), (2, 1));
+    }
+}

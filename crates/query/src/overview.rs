@@ -6,7 +6,7 @@ use crate::error::QueryError;
 use crate::figures::{FigureMap, RowAnswer};
 use crate::grouping::{RowAmount, rows_of};
 use crate::measure::{Amounts, Figured, measure};
-use crate::query::{Query, metrics_of};
+use crate::query::Query;
 use crate::stacks::no_stacks;
 use crate::timeline::filtered_peak;
 use highwater_formats::json::StackTableAnswer;
@@ -65,13 +65,15 @@ pub fn overview(query: &Query, work: &Work<'_>) -> Result<OverviewAnswer, QueryE
     let mut figures = FigureMap::default();
     let mut at = query.window.to;
     let is_filtered = !query.filters.is_empty();
-    let known_metrics = metrics_of(&query.history);
+    let source = query.history.source();
+    let counts_blocks = source.knows_live_blocks();
     for (count, metric) in METRICS.into_iter().enumerate() {
         work.progress(count as f64 / METRICS.len() as f64, "adding up")?;
-        if !known_metrics.contains(&metric) {
+        let measuring = query.measuring(metric);
+        if measuring.must_have_metric().is_err() {
             continue;
         }
-        let measured = measure(&query.measuring(metric), false, work)?;
+        let measured = measure(&measuring, false, work)?;
         let mut rows = rows_of(&measured, catalog, GroupBy::Site, work)?;
         let rank = |row: &Row<RowAmount>| (row.figures.amount.value, row.figures.amount.blocks);
         rows.sort_by(|a, b| rank(b).cmp(&rank(a)).then(a.key.cmp(&b.key)));
@@ -90,13 +92,17 @@ pub fn overview(query: &Query, work: &Work<'_>) -> Result<OverviewAnswer, QueryE
             Metric::Live => {
                 at = measured.at;
                 put("live_bytes", measured.total.value);
-                put("live_blocks", measured.total.blocks);
+                if counts_blocks {
+                    put("live_blocks", measured.total.blocks);
+                }
             }
             // With filters, the peak of the filtered blocks counts. It is found below.
             Metric::Peak if is_filtered => {}
             Metric::Peak => {
                 put("peak_bytes", measured.total.value);
-                put("peak_blocks_then", measured.total.blocks);
+                if counts_blocks {
+                    put("peak_blocks_then", measured.total.blocks);
+                }
                 put("peak_at_ns", measured.at.0);
             }
             Metric::Temporary => {
@@ -122,7 +128,9 @@ pub fn overview(query: &Query, work: &Work<'_>) -> Result<OverviewAnswer, QueryE
                     }
                 }
                 if let Amounts::Figures { figured: Figured::In(window), filter } = &measured.amounts {
-                    put("cross_thread_frees", cross_thread_frees(window, filter));
+                    if source.known.is_none() {
+                        put("cross_thread_frees", cross_thread_frees(window, filter));
+                    }
                     if filter.is_open() {
                         put("events", window.counters.accounts.events());
                         put("live_bytes_before", window.before.accounts.totals().figures.live_bytes());

@@ -5,6 +5,7 @@ import type { Timeline as Course } from "../answers";
 import { choice } from "../choice";
 import { instant, perUnit, rate as rateOf } from "../clock";
 import * as format from "../format";
+import { has } from "../sources";
 import { colours } from "../theme";
 import { along, gaugesOf } from "./gauges";
 import type { Range } from "./range";
@@ -26,6 +27,8 @@ export function Plots({ course, width, range }: { course: Course | null; width: 
   useEffect(() => {
     const live = new uPlot(liveOptions(width, measure, shownGauges.map((each) => each.name)), [[0], [0], [0], [0]], element.current!);
     const rate = new uPlot(rateOptions(width, measure), [[0], [0]], element.current!);
+    // States have no events, so no rate of allocation is known.
+    rate.root.style.display = has("states") ? "none" : "";
     plots.current = { live, rate, gauges: shownGauges.length };
     return () => {
       live.destroy();

@@ -54,7 +54,7 @@ export function CompareView() {
           {b === "peak" && sameFile && <option value="peak">at the peak</option>}
         </select>
         {(b === "peak" || (b === null && sameFile)) && <Instant data={data?.after} file={second} />}
-        {data && <span class="change-total" data-change={data.change.bytes}>{format.bytes(data.before.live_bytes ?? 0)} → {format.bytes(data.after.live_bytes ?? 0)}, <b>{format.signed(format.bytes(data.change.bytes), data.change.bytes)}</b>, {format.signed(format.count(data.change.blocks), data.change.blocks)} blocks</span>}
+        {data && <span class="change-total" data-change={data.change.bytes}>{format.bytes(data.before.live_bytes ?? 0)} → {format.bytes(data.after.live_bytes ?? 0)}, <b>{format.signed(format.bytes(data.change.bytes), data.change.bytes)}</b>{has("counts") && `, ${format.signed(format.count(data.change.blocks), data.change.blocks)} blocks`}</span>}
         <span class="stretch" />
         <StatusLine answer={answer} />
       </div>
@@ -75,7 +75,7 @@ export function CompareView() {
           {row && (
             <aside class="picked" aria-label="The chosen row">
               <h2>{clean(row.frame?.function ?? row.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
-              <p>{row.what}: {format.bytes(row.before)} → {format.bytes(row.after)} ({format.signed(format.bytes(row.change), row.change)}); {format.count(row.blocks_before)} → {format.count(row.blocks_after)} blocks</p>
+              <p>{row.what}: {format.bytes(row.before)} → {format.bytes(row.after)} ({format.signed(format.bytes(row.change), row.change)}){has("counts") && `; ${format.count(row.blocks_before)} → ${format.count(row.blocks_after)} blocks`}</p>
               {row.frame?.function && <FunctionActions name={row.frame.function} />}
               {row.stack && <Stack stack={row.stack} />}
             </aside>
@@ -121,7 +121,7 @@ function columnsOf(by: string): Column<Change>[] {
     { name: "change", title: "Change", width: "100px", numeric: true, sortable: true, hint: "Sorted by size, whatever the sign", cell: (row) => <b class={row.change > 0 ? "grown" : "shrunk"}>{format.signed(format.bytes(row.change), row.change)}</b> },
     { name: "before", title: "A", width: "92px", numeric: true, sortable: true, cell: (row) => format.bytes(row.before) },
     { name: "after", title: "B", width: "92px", numeric: true, sortable: true, cell: (row) => format.bytes(row.after) },
-    { name: "blocks", title: "Blocks", width: "92px", numeric: true, sortable: true, cell: (row) => format.signed(format.count(row.blocks_after - row.blocks_before), row.blocks_after - row.blocks_before) },
+    ...(has("counts") ? [{ name: "blocks", title: "Blocks", width: "92px", numeric: true, sortable: true, cell: (row: Change) => format.signed(format.count(row.blocks_after - row.blocks_before), row.blocks_after - row.blocks_before) }] : []),
     { name: "what", title: "What", width: "64px", sortable: true, cell: (row) => row.what },
     { name: "name", title: by[0].toUpperCase() + by.slice(1), width: "minmax(200px, 1fr)", cell: (row) => <RowName row={row} /> },
   ];

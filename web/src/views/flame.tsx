@@ -9,7 +9,7 @@ import { clean } from "../names";
 import { about } from "../question";
 import { saved } from "../saved";
 import { Search } from "../search";
-import { metric as shownMetric } from "../sources";
+import { has, metric as shownMetric } from "../sources";
 import { FunctionActions } from "../stack";
 import { StatusLine } from "../status";
 
@@ -68,7 +68,7 @@ export function lineOf({ tree, layout, node }: Node): string {
   const metric = shownMetric.value;
   const value = measure === "blocks" ? tree.node_blocks[node] : tree.node_value[node];
   const parts = [format.valued(value, metric, measure), `${format.percent(layout.width[node] / Math.max(1, layout.total))}`];
-  if (measure === "bytes" && !format.isCount(metric)) parts.push(`${format.count(tree.node_blocks[node])} blocks`);
+  if (measure === "bytes" && !format.isCount(metric) && has("counts")) parts.push(`${format.count(tree.node_blocks[node])} blocks`);
   const self = tree.node_self[node];
   if (self > 0 && self < value) parts.push(`${format.valued(self, metric, measure)} of its own`);
   return parts.join(" · ");

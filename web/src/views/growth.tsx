@@ -2,12 +2,12 @@
 import type { Growth, GrowthSite } from "../answers";
 import { useAnswer } from "../answer";
 import { addFilter, choice, choose } from "../choice";
-import { length, perUnit } from "../clock";
+import { length, perUnit, unit } from "../clock";
 import { Curve } from "../curve";
 import * as format from "../format";
 import { clean } from "../names";
 import { about } from "../question";
-import { source } from "../sources";
+import { has, source } from "../sources";
 import { distinctCallers, FunctionActions, RowName, Stack } from "../stack";
 import { Search } from "../search";
 import { Table, type Column } from "../table";
@@ -38,8 +38,8 @@ export function GrowthView() {
           <aside class="picked" aria-label="The chosen site">
             <h2>{clean(site.frame?.function ?? site.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
             <Curve values={site.curve} width={300} height={70} label="Survivors over time" />
-            <p>{format.bytes(site.live_bytes)} in {format.count(site.live_blocks)} blocks; {format.bytes(growthOf(site))} more each {perUnit().slice(1) === "s" ? "second" : "line"}{site.oldest_ns !== null ? `; the oldest has lived ${length(Math.max(0, end - site.oldest_ns))}` : ""}.</p>
-            <p class="actions"><button type="button" onClick={() => { addFilter(`site:${site.id}`); choose({ view: "blocks" }); }}>Its blocks</button></p>
+            <p>{format.bytes(site.live_bytes)}{has("counts") && ` in ${format.count(site.live_blocks)} blocks`}; {format.bytes(growthOf(site))} more each {perUnit().slice(1) === "s" ? "second" : unit()}{site.oldest_ns !== null ? `; the oldest has lived ${length(Math.max(0, end - site.oldest_ns))}` : ""}.</p>
+            {has("blocks") && <p class="actions"><button type="button" onClick={() => { addFilter(`site:${site.id}`); choose({ view: "blocks" }); }}>Its blocks</button></p>}
             <FunctionActions name={site.frame?.function ?? site.key} />
             <Stack stack={site.stack ?? []} site={site.id} />
           </aside>
@@ -66,7 +66,7 @@ function columnsOf(sites: GrowthSite[]): Column<GrowthSite>[] {
   return [
     { name: "curve", title: "Survivors over time", width: "136px", cell: (site) => <Curve values={site.curve} label={`From ${format.bytes(site.curve[0] ?? 0)} to ${format.bytes(site.curve[site.curve.length - 1] ?? 0)}`} /> },
     { name: "live", title: "Still there", width: "92px", numeric: true, sortable: true, cell: (site) => format.bytes(site.live_bytes) },
-    { name: "blocks", title: "Blocks", width: "80px", numeric: true, sortable: true, cell: (site) => format.count(site.live_blocks) },
+    ...(has("counts") ? [{ name: "blocks", title: "Blocks", width: "80px", numeric: true, sortable: true, cell: (site: GrowthSite) => format.count(site.live_blocks) }] : []),
     { name: "growth", title: "Growth", width: "100px", numeric: true, sortable: true, cell: (site) => `${format.bytes(growthOf(site))}${perUnit()}` },
     { name: "steadiness", title: "Steady", width: "72px", numeric: true, sortable: true, hint: "How straight the curve rises: 100% is a straight line", cell: (site) => format.percent(site.steadiness).replace(/\.\d/, "") },
     { name: "score", title: "Rank", width: "92px", numeric: true, sortable: true, hint: "Growth times steadiness", cell: (site) => `${format.bytes(growthOf(site) * site.steadiness)}${perUnit()}` },

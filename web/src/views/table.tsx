@@ -9,7 +9,7 @@ import { usePages } from "../pages";
 import { about } from "../question";
 import { saved } from "../saved";
 import { Search } from "../search";
-import { metric as shownMetric } from "../sources";
+import { has, metric as shownMetric } from "../sources";
 import { FunctionActions, functionOf, RowName, Stack } from "../stack";
 import { Table, type Column } from "../table";
 import { StatusLine } from "../status";
@@ -78,7 +78,7 @@ function columnsOf(by: Grouping, metric: Metric, shareOf: (row: Row) => number):
     { name: "value", title: by === "function" ? "Self" : format.isCount(metric) ? "Allocations" : "Bytes", width: "92px", numeric: true, sortable: true, hint: by === "function" ? "Allocated by the function itself" : undefined,
       cell: (row) => <span title={rangeOf(row, metric)}>{format.valued(row.value, metric)}{rangeOf(row, metric) && " ±"}</span> },
     ...(by === "function" ? [{ name: "total", title: "Total", width: "92px", numeric: true, sortable: true, hint: "With all that it calls", cell: (row: Row) => format.valued(row.total ?? row.value, metric) }] : []),
-    { name: "blocks", title: "Blocks", width: "96px", numeric: true, sortable: true, cell: (row) => format.count(row.blocks) },
+    ...(has("counts") ? [{ name: "blocks", title: "Blocks", width: "96px", numeric: true, sortable: true, cell: (row: Row) => format.count(row.blocks) }] : []),
     { name: "name", title, width: "minmax(200px, 1fr)", sortable: true, cell: (row) => (
       <>
         <RowName row={row} />
@@ -106,7 +106,7 @@ function Picked({ row, by }: { row: Row; by: Grouping }) {
   return (
     <aside class="picked" aria-label="The chosen row">
       <h2>{clean(row.frame?.function ?? row.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
-      <p>{format.valued(row.total ?? row.value, metric)}{format.isCount(metric) ? " allocations" : ` in ${format.count(row.total_blocks ?? row.blocks)} blocks`}{row.self !== undefined && `, ${format.valued(row.self, metric)} by itself`}</p>
+      <p>{format.valued(row.total ?? row.value, metric)}{format.isCount(metric) ? " allocations" : has("counts") ? ` in ${format.count(row.total_blocks ?? row.blocks)} blocks` : ""}{row.self !== undefined && `, ${format.valued(row.self, metric)} by itself`}</p>
       {filter && <p class="actions"><button type="button" onClick={() => addFilter(filter)}>Only this {by}</button></p>}
       {by === "function" && <FunctionDetails name={row.frame?.function ?? row.key} />}
       {by === "site" && <><FunctionActions name={row.frame?.function ?? row.key} /><Stack stack={row.stack ?? []} site={row.id} /></>}

@@ -1,6 +1,6 @@
 //! `highwater diff`: what changed between two instants, in one file or in two.
 
-use crate::args::{Grouping, Reading, Selection};
+use crate::args::{Reading, Selection, grouping_parser};
 use crate::failure::Failure;
 use crate::live::{Asking, ProcessChoice, TakenSnapshot};
 use crate::open;
@@ -31,6 +31,7 @@ use std::sync::Arc;
   highwater diff app.hw@50% app.hw --by function  what keeps growing
   highwater diff old.hw@peak new.hw@peak          two runs at their peaks
   highwater diff before.hw --pid 4711             since a snapshot, until now
+  highwater diff massif.out.7@peak app.hw@peak    what two tools say, by function
   highwater diff old.hw new.hw --json | jq '.sites[].change'
 
 WHEN is start, peak, end (the default), a time (12.5s), a part (80%) or mark:NAME.")]
@@ -43,8 +44,9 @@ pub struct Diff {
     after: Option<PathBuf>,
     #[command(flatten)]
     live: ProcessChoice,
-    #[command(flatten)]
-    grouping: Grouping,
+    /// What the rows are [default: site; function if the files come from different tools]
+    #[arg(long, value_name = "WHAT", value_parser = grouping_parser())]
+    by: Option<GroupBy>,
     #[command(flatten)]
     selection: Selection,
     /// How much of each call stack is shown
@@ -86,14 +88,15 @@ impl Diff {
     /// Prints the changes.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let (before, after) = self.sides()?;
+        let by = self.by.unwrap_or_else(|| default_grouping(&before.snapshot, &after.snapshot));
         let keep = self.selection.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
-        let deltas = diff_rows(&before.snapshot, &after.snapshot, self.grouping.by, keep).map_err(Failure::fault)?;
+        let deltas = diff_rows(&before.snapshot, &after.snapshot, by, keep).map_err(Failure::fault)?;
         if self.reading.json {
-            return self.print_json(&before, &after, &deltas, output);
+            return self.print_json(&before, &after, by, &deltas, output);
         }
         output.text(&head(&before, &after).render(output.paint, output.width))?;
-        output.text(&self.body(&before.snapshot, &after.snapshot, &deltas, output))?;
+        output.text(&self.body(&before.snapshot, &after.snapshot, by, &deltas, output))?;
         for side in [&before, &after] {
             output.text(&heading::sampling(&side.snapshot))?;
         }
@@ -146,13 +149,13 @@ impl Diff {
         &self,
         before: &DiffSide,
         after: &DiffSide,
+        by: GroupBy,
         deltas: &[Delta],
         output: &mut Output,
     ) -> Result<(), Failure> {
-        let by = self.grouping.by;
         let (old, new) = (&before.snapshot, &after.snapshot);
         let mut document = documents::comparison("diff", old, new);
-        document["by"] = self.grouping.by.key().into();
+        document["by"] = by.key().into();
         for (name, side) in [("before", before), ("after", after)] {
             match &side.state {
                 SideOrigin::Recorded(place) => {
@@ -173,7 +176,7 @@ impl Diff {
         output.json_with_list(document, Some((by.list_key(), elements)), stacks)
     }
 
-    fn body(&self, before: &Snapshot, after: &Snapshot, deltas: &[Delta], output: &Output) -> String {
+    fn body(&self, before: &Snapshot, after: &Snapshot, by: GroupBy, deltas: &[Delta], output: &Output) -> String {
         if deltas.is_empty() {
             let filters = &self.selection.filters;
             return match filters.is_empty() {
@@ -188,7 +191,7 @@ impl Diff {
             .column(Align::Right, "after")
             .column(Align::Right, if units.has_blocks() { "blocks" } else { "" })
             .column(Align::Left, "")
-            .column(Align::Left, self.grouping.by.key());
+            .column(Align::Left, by.key());
         let (first, rest) = deltas.split_at(self.selection.table_rows().min(deltas.len()));
         for delta in first {
             let style = style_of(delta);
@@ -207,7 +210,7 @@ impl Diff {
         }
         let mut text = format!("\n{}", table.render(output.paint, output.width));
         if !rest.is_empty() {
-            let what = counted(rest.len() as u64, &format!("more {}", self.grouping.by.key()));
+            let what = counted(rest.len() as u64, &format!("more {}", by.key()));
             let sum = rest.iter().map(Delta::live_bytes).sum();
             text.push_str(&format!("\n… {what}, {} together; '--top 0' shows all.\n", units.signed_bytes(sum)));
         }
@@ -246,6 +249,11 @@ fn head(before: &DiffSide, after: &DiffSide) -> Heading {
         },
     );
     head
+}
+
+/// Two tools never record the same stacks: one leaves out the allocator, another inlined calls. Names of functions are what they have in common.
+fn default_grouping(before: &Snapshot, after: &Snapshot) -> GroupBy {
+    if before.source.kind == after.source.kind { GroupBy::Site } else { GroupBy::Function }
 }
 
 fn figures(snapshot: &Snapshot) -> &Figures {

@@ -145,6 +145,8 @@ fn has(loaded: &Loaded, last: &Snapshot) -> Result<Vec<&'static str>, QueryError
     let mut add = |is_there: bool, what| has.extend(is_there.then_some(what));
     add(loaded.history.recording().is_some(), "timeline");
     add(!last.source.aggregated, "blocks");
+    add(last.source.knows_live_blocks(), "counts");
+    add(last.source.is_states(), "states");
     add(last.catalog.tags().iter().any(|tag| tag.type_name.0 != 0), "types");
     add(loaded.kind == FileKind::Objects, "trust");
     add(loaded.kind == FileKind::Image, "image");
