@@ -95,7 +95,8 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
     }
     match () {
         () if is_image => {}
-        () if opened.is_snapshot() => head.line("taken", format!("{} after it began", source.duration)),
+        () if source.snapshot && source.duration.0 == 0 => {}
+        () if source.snapshot => head.line("taken", format!("{} after it began", source.duration)),
         () if source.is_untimed() => {
             head.line("lasted", format!("{}; it has no times", source.length(source.duration)))
         }
@@ -115,15 +116,20 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
     if let Some(sampled) = heading::sampled(source) {
         head.line("sampled", sampled);
     }
-    if source.sample_rate.is_some() && !opened.is_snapshot() {
+    if source.sample_rate.is_some() && !source.snapshot {
         estimates(&mut head, opened)?;
     }
-    if is_image || opened.is_snapshot() {
+    if is_image || source.snapshot {
         head.line("holds", holds(source, &opened.final_totals()?));
         if opened.is_snapshot() {
             let (state, catalog) = (bytes(stats.keyframe_bytes), bytes(stats.catalog_bytes));
             head.line("parts", format!("state {state}, catalog {catalog}"));
         }
+        return Ok(head);
+    }
+    if source.is_states() {
+        let trees = if source.knows_live_blocks() { "bytes and blocks" } else { "bytes" };
+        head.line("states", format!("{}, {trees} by site, no events between them", count(opened.steps()?)));
         return Ok(head);
     }
     head.line("events", format!("{}, {:.2} bytes each", count(stats.events), bytes_per_event(stats)));
@@ -160,7 +166,11 @@ fn estimates(head: &mut Heading, opened: &Opened) -> Result<(), Failure> {
 /// The live blocks of a snapshot, and whether it has single blocks or only figures.
 fn holds(source: &Source, totals: &Totals) -> String {
     let live = heading::live(Units::of(source).or(Units::of_figures(&totals.figures)), &totals.figures);
-    let how = if source.aggregated { "by site, thread and type, no single blocks" } else { "every single one" };
+    let how = match (source.aggregated, source.known) {
+        (true, Some(_)) => "by site, no single blocks",
+        (true, None) => "by site, thread and type, no single blocks",
+        (false, _) => "every single one",
+    };
     format!("{live}, {how}")
 }
 
