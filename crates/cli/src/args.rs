@@ -7,7 +7,7 @@ use crate::print::text::width_of;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use highwater_model::{Snapshot, SourceKind, When};
+use highwater_model::{Snapshot, When};
 use highwater_query::{Filter, GroupBy, Metric};
 use regex::Regex;
 use std::fmt::{self, Write};
@@ -325,7 +325,7 @@ fn keyed_parser<T: Copy + Send + Sync + 'static, const N: usize>(
 /// Fails if a snapshot does not have a figure.
 pub fn must_be_known(metric: Metric, snapshot: &Snapshot) -> Result<(), Failure> {
     let source = &snapshot.source;
-    let what = if source.kind == SourceKind::IMAGE { "a memory image" } else { "a snapshot" };
+    let what = if source.kind.is_object_graph() { "a memory image" } else { "a snapshot" };
     match metric {
         Metric::Temporary if !source.snapshot && !snapshot.knows_every_block() => Err(Failure::fault(
             "temporary allocations cannot be estimated from samples: what a thread allocated next is not known; choose another --metric",

@@ -18,7 +18,7 @@ use crate::protobuf::ProtobufMessage;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use highwater_model::groups::{Keep, Metric};
-use highwater_model::{Snapshot, Source, SourceKind, ThreadAccount, ThreadId};
+use highwater_model::{Snapshot, Source, ThreadAccount, ThreadId};
 use samples::PprofSample;
 use std::io::{self, Write};
 use strings::Strings;
@@ -57,7 +57,7 @@ const SAMPLE_TYPES: [(&str, &str); 4] =
 
 /// The number of sample types that a source lacks: a memory image has no history of allocations.
 fn lacking(source: &Source) -> usize {
-    if source.kind == SourceKind::IMAGE { 2 } else { 0 }
+    if source.kind.is_object_graph() { 2 } else { 0 }
 }
 
 /// Writes the stacks of a snapshot that `keep` selects. Viewers show `default` first.

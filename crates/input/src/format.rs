@@ -3,7 +3,8 @@
 use crate::error::InputError;
 use crate::problems::Problems;
 use crate::stream::InputStream;
-use crate::{events, heaptrack, hw, image, memtrace, objlog};
+use crate::{dump, events, heaptrack, hw, image, memtrace, objlog};
+use highwater_image::dumps::v8::V8Snapshot;
 use highwater_model::{Catalog, Damage, EventSink, Source, SourceKind};
 use highwater_store::{EventLog, Written};
 use std::fs::File;
@@ -17,6 +18,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &hw::HwFormat,
     &memtrace::MemtraceFormat,
     &heaptrack::HeaptrackFormat,
+    &dump::DumpFormat(&V8Snapshot),
     &events::EventLinesFormat,
     &objlog::ObjectLogFormat,
     &image::ImageFormat,

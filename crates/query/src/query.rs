@@ -3,7 +3,7 @@
 use crate::error::{NoMetric, QueryError};
 use crate::filter::Filter;
 use highwater_model::groups::Metric;
-use highwater_model::{Nanos, SourceKind, When, Window};
+use highwater_model::{Nanos, When, Window};
 use highwater_store::RecordingError;
 use highwater_store::history::{History, Moment};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Query {
         if has.contains(&metric) {
             return Ok(());
         }
-        let what = if history.source().kind == SourceKind::IMAGE { "a memory image" } else { "a snapshot" };
+        let what = if history.source().kind.is_object_graph() { "a memory image" } else { "a snapshot" };
         let line = match history.recording() {
             Some(_) => {
                 "temporary allocations cannot be estimated from samples: what a thread allocated next is not known"

@@ -13,7 +13,7 @@ use crate::print::stack::Depth;
 use clap::Args;
 use highwater_formats::json::{self, DocumentStacks};
 use highwater_model::groups::{GroupBy, Metric, Row, rows};
-use highwater_model::{Lifetimes, Snapshot, Source, SourceKind, Totals, When};
+use highwater_model::{Lifetimes, Snapshot, Source, Totals, When};
 use highwater_query::lifetimes;
 use serde_json::{Map, Value, json};
 
@@ -185,7 +185,7 @@ impl ReportView {
             head.line("usable", usable);
         }
         // An image has no history.
-        if snapshot.source.kind != SourceKind::IMAGE {
+        if !snapshot.source.kind.is_object_graph() {
             head.line("allocated", heading::allocated(units, figures));
         }
         heading::add_address_space(&mut head, snapshot.source.address_space);

@@ -1,6 +1,6 @@
 //! `totals`, `anomalies` and the figures of every row.
 
-use highwater_model::{Anomalies, Certainty, Figures, Interval, Snapshot, SourceKind};
+use highwater_model::{Anomalies, Certainty, Figures, Interval, Snapshot};
 use serde_json::{Map, Value, json};
 
 /// The figures of a thread, a site or any other row. If they are estimates, adds the number of records that they are based on. If only one instant is
@@ -11,7 +11,7 @@ pub fn figures(snapshot: &Snapshot, figures: &Figures) -> Map<String, Value> {
         members.insert("peak_bytes".to_owned(), Value::Null);
     }
     // An image has only live blocks, and no history.
-    if snapshot.source.kind == SourceKind::IMAGE {
+    if snapshot.source.kind.is_object_graph() {
         let of_live = |name: &str| name.starts_with("live_");
         members.iter_mut().filter(|(name, _)| !of_live(name)).for_each(|(_, value)| *value = Value::Null);
     }
