@@ -8,7 +8,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use highwater_input::format_of_source;
-use highwater_model::{Figures, Snapshot, Source, SourceKind, When};
+use highwater_model::{Figures, Snapshot, Source, When};
 use highwater_query::{Filter, GroupBy, Metric};
 use regex::Regex;
 use std::fmt::{self, Write};
@@ -337,7 +337,7 @@ pub fn must_be_known(metric: Metric, snapshot: &Snapshot) -> Result<(), Failure>
             false => Err(Failure::fault(not_in_profile(metric, source))),
         };
     }
-    let what = if source.kind == SourceKind::IMAGE { "a memory image" } else { "a snapshot" };
+    let what = if source.kind.is_object_graph() { "a memory image" } else { "a snapshot" };
     match metric {
         Metric::Temporary if !source.snapshot && !snapshot.knows_every_block() => Err(Failure::fault(
             "temporary allocations cannot be estimated from samples: what a thread allocated next is not known; choose another --metric",

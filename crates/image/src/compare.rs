@@ -1,7 +1,8 @@
 //! The changes between images of one program.
 
+use crate::bitmap::Bitmap;
 use crate::examine::Examination;
-use crate::graph::ShapeFigures;
+use crate::graph::{GraphNode, ShapeFigures};
 use crate::heap::ImageHeap;
 use crate::lens::Lens;
 use crate::path::ObjectPath;
@@ -9,6 +10,9 @@ use crate::paths::first_paths;
 use crate::shapes::ShapeId;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+
+/// The most grown objects that are returned.
+const MOST_GROWN: usize = 100;
 
 /// The changes between the first image and the last.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +27,8 @@ pub struct Comparison {
     pub went: (u64, u64),
     /// The new objects by shape, with the path to one of them.
     pub new: Vec<NewObjects>,
+    /// The objects in both images whose retained sizes grew most: where a leak collects what it leaks.
+    pub grown: Vec<GrownObject>,
 }
 
 /// Figures of a shape in each image.
@@ -34,6 +40,10 @@ pub struct ShapeChange {
     pub figures: Vec<ShapeFigures>,
     /// True when its bytes grew each time.
     pub keeps_growing: bool,
+    /// Its objects that are in the last image only: their number and bytes.
+    pub came: (u64, u64),
+    /// Its objects that are in the first image only: their number and bytes.
+    pub went: (u64, u64),
 }
 
 impl ShapeChange {
@@ -84,6 +94,23 @@ pub struct NewObjects {
     pub path: Option<ObjectPath>,
 }
 
+/// An object that is in both images, and retains more in the last one.
+#[derive(Clone, Debug)]
+pub struct GrownObject {
+    /// The object in the last image.
+    pub object: u64,
+    /// Its shape.
+    pub shape: String,
+    /// By how many bytes more its retained size grew than those of the grown objects below it.
+    pub growth: u64,
+    /// Its retained bytes in the first image.
+    pub before: u64,
+    /// Its retained bytes in the last one.
+    pub after: u64,
+    /// The shortest path to it.
+    pub path: Option<ObjectPath>,
+}
+
 /// An image that is compared.
 pub struct ComparedImage<'a, 'i> {
     /// Its heap.
@@ -99,31 +126,36 @@ pub struct DifferentHeaps;
 /// Compares images, oldest first. Of the new objects, the `top` shapes with most bytes are returned.
 pub fn compare(images: &[ComparedImage<'_, '_>], top: usize) -> Result<Comparison, DifferentHeaps> {
     let (Some(first), Some(last)) = (images.first(), images.last()) else { return Ok(Comparison::default()) };
-    if images.iter().any(|image| image.heap.lens().key() != first.heap.lens().key()) {
+    if images.iter().any(|image| image.heap.key() != first.heap.key()) {
         return Err(DifferentHeaps);
     }
-    let came = last.heap.unmatched_objects(last.examination, first.examination, top);
-    let went = first.heap.unmatched_objects(first.examination, last.examination, 0);
+    let before = first.heap.live_objects(first.examination);
+    let came = last.heap.unmatched_objects(last.examination, &before, top);
+    let grown = last.heap.grown_objects(last.examination, &before, top);
+    drop(before);
+    let went = first.heap.unmatched_objects(first.examination, &last.heap.live_objects(last.examination), 0);
     Ok(Comparison {
-        shapes: shapes(images),
+        shapes: shapes(images, &came.figures, &went.figures),
         roots: roots(images),
         came: (came.count, came.bytes),
         went: (went.count, went.bytes),
         new: came.by_shape,
+        grown,
     })
 }
 
-fn shapes(images: &[ComparedImage<'_, '_>]) -> Vec<ShapeChange> {
+fn shapes(images: &[ComparedImage<'_, '_>], came: &FiguresByShape, went: &FiguresByShape) -> Vec<ShapeChange> {
     let mut by_name: BTreeMap<&str, Vec<ShapeFigures>> = BTreeMap::new();
     for (at, image) in images.iter().enumerate() {
         for (id, figures) in image.examination.graph.figures.iter().enumerate() {
-            let name = image.examination.graph.shapes.name(ShapeId(id as u16));
+            let name = image.examination.graph.shapes.name(ShapeId(id as u32));
             by_name.entry(name).or_insert_with(|| vec![ShapeFigures::default(); images.len()])[at] = *figures;
         }
     }
     let change = |(name, figures): (&str, Vec<ShapeFigures>)| {
         let keeps_growing = figures.is_sorted_by(|a, b| a.bytes < b.bytes);
-        ShapeChange { name: name.to_owned(), figures, keeps_growing }
+        let of = |all: &FiguresByShape| all.get(name).copied().unwrap_or_default();
+        ShapeChange { name: name.to_owned(), figures, keeps_growing, came: of(came), went: of(went) }
     };
     let mut changes: Vec<ShapeChange> = by_name.into_iter().map(change).collect();
     changes.retain(|change| change.figures.windows(2).any(|pair| pair[0] != pair[1]));
@@ -155,13 +187,19 @@ fn retained_by_variables(image: &ComparedImage<'_, '_>) -> Vec<(String, u64)> {
     nodes.filter_map(|node| Some((variables.get(&node.object)?.clone(), node.retained_bytes))).collect()
 }
 
-/// The live objects of one image that another does not have. An object is the same if it is at the same address and has the same shape.
+/// The number of objects and their bytes, by the name of their shape.
+type FiguresByShape = FxHashMap<String, (u64, u64)>;
+
+/// The live objects of one image that another does not have. An object is the same if it is at the same address, or has the same identity, and has the same
+/// shape.
 #[derive(Clone, Debug, Default)]
 pub struct UnmatchedObjects {
     /// The number of all.
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// The number and bytes of those of each shape, by its name.
+    pub figures: FxHashMap<String, (u64, u64)>,
     /// The shapes with most bytes.
     pub by_shape: Vec<NewObjects>,
 }
@@ -169,18 +207,15 @@ pub struct UnmatchedObjects {
 pub(crate) fn unmatched_objects<L: Lens>(
     lens: &L,
     own: &Examination,
-    other: &Examination,
+    other: &LiveObjects<'_>,
     top: usize,
 ) -> UnmatchedObjects {
-    let others = LiveShapes::of(other);
-    // By shape of this image, the shape of the same name in the other one.
-    let same: Vec<Option<ShapeId>> =
-        own.graph.shapes.ids().map(|id| other.graph.shapes.find(own.graph.shapes.name(id))).collect();
     let mut all = UnmatchedObjects::default();
     let mut by_shape: BTreeMap<ShapeId, (u64, u64)> = BTreeMap::new();
     let mut is_unmatched = vec![false; own.graph.len() + 1];
+    let same = other.same_shapes(own);
     for node in own.graph.nodes() {
-        let is_there = others.at(node.object).is_some_and(|shape| Some(shape) == same[usize::from(node.shape.0)]);
+        let is_there = other.find(lens, node, &same).is_some();
         if lens.is_in_heap(node.object) && !is_there {
             is_unmatched[node.number as usize] = true;
             let figures = by_shape.entry(node.shape).or_default();
@@ -189,6 +224,8 @@ pub(crate) fn unmatched_objects<L: Lens>(
             (all.count, all.bytes) = (all.count + 1, all.bytes + bytes);
         }
     }
+    let named = |(shape, figures): (&ShapeId, &(u64, u64))| (own.graph.shapes.name(*shape).to_owned(), *figures);
+    all.figures = by_shape.iter().map(named).collect();
     let mut groups: Vec<(ShapeId, (u64, u64))> = by_shape.into_iter().collect();
     groups.sort_by_key(|(shape, (_, bytes))| (std::cmp::Reverse(*bytes), *shape));
     groups.truncate(top);
@@ -216,20 +253,80 @@ pub(crate) fn unmatched_objects<L: Lens>(
     all
 }
 
-/// The shapes of all live objects of an image, by address.
-struct LiveShapes<'a> {
-    examination: &'a Examination,
-    /// By rank among the live objects.
-    shapes: Vec<Option<ShapeId>>,
+/// The objects in both images whose retained sizes grew most. The growth of an object that is below another grown one counts only for the lower one: so the
+/// first is the container to which things were added, and not the root above it.
+pub(crate) fn grown_objects<L: Lens>(
+    lens: &L,
+    own: &Examination,
+    before: &LiveObjects<'_>,
+    top: usize,
+) -> Vec<GrownObject> {
+    let graph = &own.graph;
+    let same = before.same_shapes(own);
+    let mut retained_before: Vec<u64> = vec![0; graph.len() + 1];
+    let mut is_matched = Bitmap::new(graph.len() as u64 + 1);
+    for node in graph.nodes() {
+        if let Some(number) = before.find(lens, node, &same) {
+            retained_before[node.number as usize] = before.examination.graph.node(number).retained_bytes;
+            is_matched.set(node.number.into());
+        }
+    }
+    let growth_of = |node: &GraphNode| {
+        let known = is_matched.get(node.number.into());
+        if known { node.retained_bytes.saturating_sub(retained_before[node.number as usize]) } else { 0 }
+    };
+    let mut below: FxHashMap<u32, u64> = FxHashMap::default();
+    for node in graph.nodes().filter(|node| growth_of(node) > 0) {
+        // The nearest dominator that is in both images.
+        let mut above = node.dominator;
+        while above != 0 && !is_matched.get(above.into()) {
+            above = graph.node(above).dominator;
+        }
+        *below.entry(above).or_default() += growth_of(&node);
+    }
+    let mut grown: Vec<(u64, GraphNode)> = graph
+        .nodes()
+        .map(|node| (growth_of(&node).saturating_sub(below.get(&node.number).copied().unwrap_or(0)), node))
+        .filter(|(growth, _)| *growth > 0)
+        .collect();
+    grown.sort_by_key(|(growth, node)| (std::cmp::Reverse(*growth), node.number));
+    grown.truncate(top.min(MOST_GROWN));
+    let index_of: FxHashMap<u64, usize> = grown.iter().enumerate().map(|(at, (_, node))| (node.object, at)).collect();
+    let mut paths = first_paths(lens, &own.survey, grown.len(), |object| index_of.get(&object).copied());
+    let object = |(at, (growth, node)): (usize, (u64, GraphNode))| GrownObject {
+        object: node.object,
+        shape: graph.shapes.name(node.shape).to_owned(),
+        growth,
+        before: retained_before[node.number as usize],
+        after: node.retained_bytes,
+        path: paths.remove(&at),
+    };
+    grown.into_iter().enumerate().map(object).collect()
 }
 
-impl<'a> LiveShapes<'a> {
-    fn of(examination: &'a Examination) -> Self {
-        let mut all = Self { examination, shapes: vec![None; examination.survey.live.ones() as usize] };
-        for node in examination.graph.nodes() {
-            if let Some(rank) = all.rank(node.object) {
-                all.shapes[rank] = Some(node.shape);
+/// The live objects of an image, found by their addresses or identities.
+pub struct LiveObjects<'e> {
+    examination: &'e Examination,
+    /// By rank among the live objects: the number of the object, if objects are addressed.
+    by_rank: Vec<u32>,
+    /// Identities and numbers, sorted, if they are not.
+    by_identity: Vec<(u64, u32)>,
+}
+
+impl<'e> LiveObjects<'e> {
+    pub(crate) fn of<L: Lens>(lens: &L, examination: &'e Examination) -> Self {
+        let mut all = Self { examination, by_rank: Vec::new(), by_identity: Vec::new() };
+        let nodes = examination.graph.nodes();
+        if L::IS_ADDRESSED {
+            all.by_rank = vec![0; examination.survey.live.ones() as usize];
+            for node in nodes {
+                if let Some(rank) = all.rank(node.object) {
+                    all.by_rank[rank] = node.number;
+                }
             }
+        } else {
+            all.by_identity = nodes.map(|node| (lens.identity(node.object), node.number)).collect();
+            all.by_identity.sort_unstable();
         }
         all
     }
@@ -239,8 +336,21 @@ impl<'a> LiveShapes<'a> {
         Some(rank as usize)
     }
 
-    /// The shape of the live object at an address.
-    fn at(&self, object: u64) -> Option<ShapeId> {
-        self.shapes[self.rank(object)?]
+    /// By shape of another image, the shape of the same name in this one.
+    fn same_shapes(&self, other: &Examination) -> Vec<Option<ShapeId>> {
+        let shapes = &other.graph.shapes;
+        shapes.ids().map(|id| self.examination.graph.shapes.find(shapes.name(id))).collect()
+    }
+
+    /// The number of the object that is the same as one of another image, whose shapes are `same` here.
+    fn find<L: Lens>(&self, lens: &L, node: GraphNode, same: &[Option<ShapeId>]) -> Option<u32> {
+        let number = if L::IS_ADDRESSED {
+            self.by_rank[self.rank(node.object)?]
+        } else {
+            let identity = lens.identity(node.object);
+            self.by_identity[self.by_identity.binary_search_by_key(&identity, |entry| entry.0).ok()?].1
+        };
+        let shape = self.examination.graph.node(number).shape;
+        (number != 0 && Some(shape) == same[node.shape.0 as usize]).then_some(number)
     }
 }

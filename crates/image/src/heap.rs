@@ -1,13 +1,13 @@
 //! The heap of an image behind one object-safe trait, whatever its lens is.
 
 use crate::chunks::ChunkFigures;
-use crate::compare::{UnmatchedObjects, unmatched_objects};
+use crate::compare::{GrownObject, LiveObjects, UnmatchedObjects, grown_objects, unmatched_objects};
 use crate::damage::Damages;
 use crate::edit::ImageEdit;
 use crate::examine::{Examination, Waste, examine};
 use crate::guess::{Guess, guess};
+use crate::highlights::Highlight;
 use crate::lens::{HeapArea, Lens, Root};
-use crate::lenses::LensKind;
 use crate::snapshot::{ImageSnapshot, snapshot};
 use crate::survey::Survey;
 use crate::view::{ObjectView, view_object};
@@ -15,8 +15,8 @@ use highwater_model::Source;
 
 /// Facts about a heap as a whole, and what only some kinds of heaps can do. All methods but three have defaults.
 pub trait HeapAbilities {
-    /// The lens that found it.
-    fn lens(&self) -> &'static dyn LensKind;
+    /// The key of the lens that found it, or of the dump that it was read from: `motoko64`.
+    fn key(&self) -> &'static str;
 
     /// The kind of heap, as text: `Motoko, 64 bits`.
     fn name(&self) -> &'static str;
@@ -27,6 +27,16 @@ pub trait HeapAbilities {
     /// The word for one of its objects.
     fn object_noun(&self) -> &'static str {
         "object"
+    }
+
+    /// Why an object in use is one to which nothing refers, as half a sentence; for heaps that are not [collected](ImageHeap::is_collected).
+    fn unreferred(&self) -> &'static str {
+        "to which nothing seems to refer"
+    }
+
+    /// Tables of objects that are of interest in this kind of heap only, each with at most `top` rows.
+    fn highlights(&self, _: &Examination, _top: usize) -> Vec<Highlight> {
+        Vec::new()
     }
 
     /// Its size in bytes, as the heap itself states it.
@@ -94,8 +104,17 @@ pub trait ImageHeap: HeapAbilities {
     /// The probable content of an object of which the lens knows nothing but its length, and its bytes.
     fn guess_contents(&self, object: u64) -> Option<(Guess, &[u8])>;
 
+    /// The name of an object for users: its address, or its number in a dump.
+    fn object_name(&self, object: u64) -> String;
+
+    /// The live objects by what identifies them in another image of the program.
+    fn live_objects<'e>(&self, examination: &'e Examination) -> LiveObjects<'e>;
+
     /// The live objects that another image does not have, with the `top` shapes that have most bytes.
-    fn unmatched_objects(&self, own: &Examination, other: &Examination, top: usize) -> UnmatchedObjects;
+    fn unmatched_objects(&self, own: &Examination, other: &LiveObjects<'_>, top: usize) -> UnmatchedObjects;
+
+    /// The `top` objects in both images whose retained sizes grew most, apart from growth below other such objects.
+    fn grown_objects(&self, own: &Examination, before: &LiveObjects<'_>, top: usize) -> Vec<GrownObject>;
 
     /// The live objects as a snapshot.
     fn snapshot(&self, examination: &Examination, source: Source) -> ImageSnapshot;
@@ -135,8 +154,20 @@ impl<L: Lens + HeapAbilities> ImageHeap for L {
         Some((guess(bytes, self.span()), bytes))
     }
 
-    fn unmatched_objects(&self, own: &Examination, other: &Examination, top: usize) -> UnmatchedObjects {
+    fn object_name(&self, object: u64) -> String {
+        Lens::object_name(self, object)
+    }
+
+    fn live_objects<'e>(&self, examination: &'e Examination) -> LiveObjects<'e> {
+        LiveObjects::of(self, examination)
+    }
+
+    fn unmatched_objects(&self, own: &Examination, other: &LiveObjects<'_>, top: usize) -> UnmatchedObjects {
         unmatched_objects(self, own, other, top)
+    }
+
+    fn grown_objects(&self, own: &Examination, before: &LiveObjects<'_>, top: usize) -> Vec<GrownObject> {
+        grown_objects(self, own, before, top)
     }
 
     fn snapshot(&self, examination: &Examination, source: Source) -> ImageSnapshot {

@@ -68,13 +68,19 @@ pub(crate) fn address_of(text: &str) -> Option<u64> {
 /// Code that visits every object is generic over this trait and compiled for each lens: a call per object through a table of functions would cost more than
 /// the visit. Questions about a whole heap go through [`ImageHeap`](crate::ImageHeap).
 pub trait Lens {
-    /// Objects begin at multiples of this many bytes.
+    /// Objects begin at multiples of this many bytes. In a dump, objects have numbers in place of addresses, and this is 1.
     const UNIT: u64;
+    /// The sizes of objects are multiples of this many bytes.
+    const SIZE_UNIT: u64 = Self::UNIT;
     /// The names of all kinds of objects and areas in a heap.
     const KINDS: &'static [&'static str];
 
     /// True if references are certain, so that unreachable objects are garbage. Otherwise unreachable objects are in use: leaked.
     const IS_COLLECTED: bool = true;
+
+    /// True if the same object has the same address in another image of the program. Otherwise [`identity`](Self::identity) tells which objects are the
+    /// same.
+    const IS_ADDRESSED: bool = true;
 
     /// The range of addresses in which objects lie.
     fn span(&self) -> Range<u64>;
@@ -118,6 +124,17 @@ pub trait Lens {
 
     /// A number that is the same for objects of the same shape.
     fn shape_key(&self, object: u64) -> u64;
+
+    /// The name of an object for users, which [`locate`](Self::locate) understands: `0x52a1c8`, `@12345`.
+    fn object_name(&self, object: u64) -> String {
+        format!("{object:#x}")
+    }
+
+    /// A number that the same object has in another image of the program; used if objects are not [addressed](Self::IS_ADDRESSED), and as the address of the
+    /// object's block in a snapshot.
+    fn identity(&self, object: u64) -> u64 {
+        object
+    }
 
     /// The name of an object's shape.
     fn shape_name(&self, object: u64) -> String;

@@ -63,11 +63,13 @@ mod bitmap;
 mod chunks;
 mod compare;
 mod damage;
+pub mod dumps;
 mod edit;
 mod examine;
 mod graph;
 mod guess;
 mod heap;
+mod highlights;
 mod image;
 mod large;
 mod lens;
@@ -84,14 +86,17 @@ pub mod wasm;
 pub use bitmap::Bitmap;
 pub use chunks::{ChunkFigures, ChunkSizeClass};
 pub use compare::{
-    ComparedImage, Comparison, DifferentHeaps, NewObjects, RootChange, ShapeChange, UnmatchedObjects, compare,
+    ComparedImage, Comparison, DifferentHeaps, GrownObject, LiveObjects, NewObjects, RootChange, ShapeChange,
+    UnmatchedObjects, compare,
 };
 pub use damage::Damages;
+pub use dumps::{DUMPS, DumpError, DumpHeap, DumpKind, DumpSource, recognize_dump};
 pub use edit::{ImageEdit, Patch, write_changed};
 pub use examine::{Examination, Waste};
 pub use graph::{Graph, GraphNode, ShapeFigures};
 pub use guess::{Guess, guess};
 pub use heap::{FieldValue, HeapAbilities, HeapError, ImageHeap};
+pub use highlights::{Highlight, HighlightRow};
 pub use image::Image;
 pub use lens::{HeapArea, Lens, Located, Root, RootName};
 pub use lenses::{LENSES, LensKind, NoHeap, find_heap};

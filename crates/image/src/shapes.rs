@@ -6,10 +6,10 @@ use rustc_hash::FxHashMap;
 
 /// The number of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ShapeId(pub u16);
+pub struct ShapeId(pub u32);
 
 /// The most shapes with a name of their own; all others are one shape.
-const MOST_SHAPES: usize = u16::MAX as usize - 1;
+const MOST_SHAPES: usize = 1 << 20;
 /// Entries of the cache in front of the table of keys.
 const CACHED: usize = 1024;
 
@@ -57,7 +57,7 @@ impl Shapes {
         let name = if self.names.len() < MOST_SHAPES { lens.shape_name(object) } else { "(other shapes)".to_owned() };
         let id = self.named(name, lens.kind(object));
         // There may be as many keys as objects, so the table is bounded.
-        if self.by_key.len() < 16 * MOST_SHAPES {
+        if self.by_key.len() < MOST_SHAPES {
             self.by_key.insert(key, id);
         }
         id
@@ -67,7 +67,7 @@ impl Shapes {
         if let Some(&id) = self.by_name.get(&name) {
             return id;
         }
-        let id = ShapeId(self.names.len() as u16);
+        let id = ShapeId(self.names.len() as u32);
         self.names.push(name.clone());
         self.kinds.push(kind);
         self.by_name.insert(name, id);
@@ -86,7 +86,7 @@ impl Shapes {
 
     /// The numbers of all shapes.
     pub fn ids(&self) -> impl Iterator<Item = ShapeId> + use<> {
-        (0..self.names.len()).map(|id| ShapeId(id as u16))
+        (0..self.names.len()).map(|id| ShapeId(id as u32))
     }
 
     /// The shape with a name.
@@ -96,11 +96,11 @@ impl Shapes {
 
     /// The name of a shape.
     pub fn name(&self, id: ShapeId) -> &str {
-        self.names.get(usize::from(id.0)).map_or("", String::as_str)
+        self.names.get(id.0 as usize).map_or("", String::as_str)
     }
 
     /// The kind of the objects of a shape.
     pub fn kind(&self, id: ShapeId) -> u8 {
-        self.kinds.get(usize::from(id.0)).copied().unwrap_or(0)
+        self.kinds.get(id.0 as usize).copied().unwrap_or(0)
     }
 }

@@ -145,11 +145,11 @@ impl<'a, L: Lens> Builder<'a, L> {
     }
 
     fn tag_of(&mut self, shape: ShapeId, name: &str) -> TagId {
-        if let Some(tag) = self.tags[usize::from(shape.0)] {
+        if let Some(tag) = self.tags[shape.0 as usize] {
             return tag;
         }
         let tag = self.tag_named(name);
-        self.tags[usize::from(shape.0)] = Some(tag);
+        self.tags[shape.0 as usize] = Some(tag);
         tag
     }
 
@@ -168,7 +168,17 @@ impl<'a, L: Lens> Builder<'a, L> {
         self.state.next_id += 1;
         if self.keep_blocks {
             let weight = Weight::default();
-            let block = Block { id, address: object, size, time: Nanos(0), thread: 0, stack, tag, surplus: 0, weight };
+            let block = Block {
+                id,
+                address: self.lens.identity(object),
+                size,
+                time: Nanos(0),
+                thread: 0,
+                stack,
+                tag,
+                surplus: 0,
+                weight,
+            };
             self.state.blocks.push(block);
         }
     }

@@ -119,7 +119,7 @@ fn check(heap: &MadeUp) {
         }
     }
     for (id, figures) in graph.figures.iter().enumerate() {
-        let name = graph.shapes.name(highwater_image::ShapeId(id as u16));
+        let name = graph.shapes.name(highwater_image::ShapeId(id as u32));
         assert_eq!(figures.retained_bytes, by_shape.get(name).copied().unwrap_or(0), "shape {name}");
     }
 }

@@ -74,7 +74,7 @@ fn records_and_variants_are_counted_by_their_labels() {
         examined(name, true, |_, examination| {
             let mut shapes: BTreeMap<String, u64> = BTreeMap::new();
             for (id, figures) in examination.graph.figures.iter().enumerate() {
-                shapes.insert(examination.graph.shapes.name(ShapeId(id as u16)).to_owned(), figures.count);
+                shapes.insert(examination.graph.shapes.name(ShapeId(id as u32)).to_owned(), figures.count);
             }
             for (fields, count) in derived["reachable_records_by_field_set"].as_object().expect("records") {
                 let shape = format!("{{{}}}", fields.replace(',', ", "));

@@ -1,11 +1,17 @@
-//! Memory images: opens them with their sidecars and modules, and converts them to snapshots. See docs/image.md.
+//! Memory images and heap dumps: opens them, images with their sidecars and modules, and converts them to snapshots. See docs/image.md.
 
+use crate::dump::dump_error;
 use crate::error::InputError;
-use crate::format::{Format, Read, WrittenState};
-use highwater_image::{Damages, Examination, Image, ImageHeap, NoHeap, Sidecar, WasmModule, find_heap};
+use crate::format::{Format, Read, SNIFFED, WrittenState};
+use highwater_image::{
+    Damages, DumpHeap, DumpKind, DumpSource, Examination, Image, ImageHeap, NoHeap, Sidecar, WasmModule, find_heap,
+    recognize_dump,
+};
 use highwater_model::{Damage, Source, SourceKind};
 use highwater_store::write_snapshot;
 use std::fs::File;
+use std::io::Read as _;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,18 +44,46 @@ impl Format for ImageFormat {
     }
 }
 
-/// An image with its sidecar, and with its module if that is known.
+/// An image with its sidecar, and with its module if that is known; or a heap dump.
 pub struct ImageFile {
     path: PathBuf,
+    content: ImageContent,
+}
+
+enum ImageContent {
+    Image(Box<WholeMemory>),
+    Dump(DumpHeap),
+}
+
+struct WholeMemory {
     image: Image,
     module: Option<WasmModule>,
     sidecar: Sidecar,
 }
 
-/// The heap of an image, with the results of a walk over it.
+/// A heap that was found in an image, or read from a dump.
+pub enum FoundHeap<'a> {
+    /// The heap of an image.
+    InImage(Box<dyn ImageHeap + 'a>),
+    /// The heap of a dump.
+    OfDump(&'a (dyn ImageHeap + 'a)),
+}
+
+impl<'a> Deref for FoundHeap<'a> {
+    type Target = dyn ImageHeap + 'a;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::InImage(heap) => &**heap,
+            Self::OfDump(heap) => *heap,
+        }
+    }
+}
+
+/// The heap of an image or a dump, with the results of a walk over it.
 pub struct ExaminedHeap<'a> {
     /// The heap.
-    pub heap: Box<dyn ImageHeap + 'a>,
+    pub heap: FoundHeap<'a>,
     /// The results of the walk.
     pub examination: Arc<Examination>,
     /// Damage of the image, including that found by the walk.
@@ -57,8 +91,15 @@ pub struct ExaminedHeap<'a> {
 }
 
 impl ImageFile {
-    /// Opens an image. Its module is the given one, or the one named by its sidecar if that lies beside it.
+    /// Opens an image or a dump. The module of an image is the given one, or the one named by its sidecar if that lies beside it. A dump has none.
     pub fn open(path: &Path, module: Option<&Path>) -> Result<Self, InputError> {
+        if let Some(kind) = dump_kind(path)? {
+            if module.is_some() {
+                return Err(InputError::unusable(path, format!("a {} has no module", kind.title())));
+            }
+            let heap = kind.open(&DumpSource::file(path)).map_err(|error| dump_error(path, error))?;
+            return Ok(Self { path: path.to_owned(), content: ImageContent::Dump(heap) });
+        }
         let image = Image::open(path).map_err(|error| InputError::unreadable(path, error))?;
         let sidecar = Sidecar::read_lossy(path);
         let module = match module {
@@ -69,12 +110,16 @@ impl ImageFile {
                 beside.and_then(|module| read_module(&module).ok())
             }
         };
-        Ok(Self { path: path.to_owned(), image, module, sidecar })
+        let content = ImageContent::Image(Box::new(WholeMemory { image, module, sidecar }));
+        Ok(Self { path: path.to_owned(), content })
     }
 
-    /// The image's bytes.
-    pub fn image(&self) -> &Image {
-        &self.image
+    /// The image's bytes; none of a dump, which has objects only.
+    pub fn image(&self) -> Option<&Image> {
+        match &self.content {
+            ImageContent::Image(memory) => Some(&memory.image),
+            ImageContent::Dump(_) => None,
+        }
     }
 
     /// The path as given by the user.
@@ -97,7 +142,13 @@ impl ImageFile {
         examination: impl FnOnce(&dyn ImageHeap) -> Arc<Examination>,
     ) -> Result<ExaminedHeap<'_>, NoHeap> {
         let mut damage = Damages::default();
-        let heap = find_heap(&self.image, self.module.as_ref(), &self.sidecar, &mut damage)?;
+        let heap = match &self.content {
+            ImageContent::Image(memory) => {
+                let WholeMemory { image, module, sidecar } = &**memory;
+                FoundHeap::InImage(find_heap(image, module.as_ref(), sidecar, &mut damage)?)
+            }
+            ImageContent::Dump(heap) => FoundHeap::OfDump(&**heap),
+        };
         let examination = examination(&*heap);
         damage.append(examination.damage().clone());
         Ok(ExaminedHeap { heap, examination, damage })
@@ -105,16 +156,27 @@ impl ImageFile {
 
     /// The source of the snapshot.
     pub fn source(&self) -> Source {
-        let stem = || self.path.file_stem().map(|name| name.to_string_lossy().into_owned());
-        Source {
-            kind: SourceKind::IMAGE,
-            program: self.sidecar.module_name.clone().or_else(stem).unwrap_or_default(),
-            start_unix_ns: self.sidecar.time_unix_ns.unwrap_or(0),
-            context: self.sidecar.calls.join("; "),
-            snapshot: true,
-            ..Source::default()
+        let stem = self.path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let of_state = Source { snapshot: true, ..Source::default() };
+        match &self.content {
+            ImageContent::Image(memory) => Source {
+                kind: SourceKind::IMAGE,
+                program: memory.sidecar.module_name.clone().unwrap_or(stem),
+                start_unix_ns: memory.sidecar.time_unix_ns.unwrap_or(0),
+                context: memory.sidecar.calls.join("; "),
+                ..of_state
+            },
+            ImageContent::Dump(heap) => Source { kind: SourceKind::new(heap.key()), program: stem, ..of_state },
         }
     }
+}
+
+/// The kind of dump in a file; none if it is an image.
+fn dump_kind(path: &Path) -> Result<Option<&'static dyn DumpKind>, InputError> {
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(SNIFFED).read_to_end(&mut start));
+    read.map_err(|error| InputError::unreadable(path, error))?;
+    Ok(recognize_dump(&start))
 }
 
 impl ExaminedHeap<'_> {
@@ -137,7 +199,7 @@ fn read_module(path: &Path) -> Result<WasmModule, InputError> {
 }
 
 /// Writes the state of an image as a snapshot; `None` if the file is not an image.
-fn write_state(path: &Path, target: File) -> Result<Option<WrittenState>, InputError> {
+pub(crate) fn write_state(path: &Path, target: File) -> Result<Option<WrittenState>, InputError> {
     let file = ImageFile::open(path, None)?;
     let Ok(examined) = file.examine(0) else { return Ok(None) };
     let snapshot = examined.heap.snapshot(&examined.examination, file.source());

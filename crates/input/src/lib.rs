@@ -11,6 +11,7 @@
 //! This crate prints nothing: messages about a file are in [`InputError`] and [`Problems`].
 #![forbid(unsafe_code)]
 
+mod dump;
 mod error;
 mod events;
 mod file;

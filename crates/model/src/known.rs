@@ -3,7 +3,7 @@
 use crate::figures::Figures;
 use crate::groups::Metric;
 use crate::interval::Certainty;
-use crate::snapshot::{Source, SourceKind};
+use crate::snapshot::Source;
 
 /// The figures that a source without events knows besides live bytes: profiles of other tools hold some, and leave out others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Source {
 
     /// True if the bytes and blocks that were ever allocated are known. A memory image has only live blocks, and no history.
     pub fn knows_allocated(&self) -> bool {
-        self.known.map_or(self.kind != SourceKind::IMAGE, |known| known.allocated)
+        self.known.map_or(!self.kind.is_object_graph(), |known| known.allocated)
     }
 
     /// True if the most bytes that each row ever held are known.

@@ -121,6 +121,14 @@ impl SourceKind {
     /// A memory image.
     pub const IMAGE: Self = Self::new("image");
 
+    /// True if blocks are the live objects of a heap, and stacks the paths of their dominators: there is one instant, and no history.
+    pub fn is_object_graph(&self) -> bool {
+        *self == Self::IMAGE || Self::DUMPS.contains(self)
+    }
+
+    /// Heap dumps, by the keys of their formats.
+    const DUMPS: [Self; 2] = [Self::new("v8-heapsnapshot"), Self::new("hprof")];
+
     /// The longest key, in bytes.
     pub const LONGEST: usize = 32;
 

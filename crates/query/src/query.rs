@@ -3,7 +3,7 @@
 use crate::error::{NoMetric, QueryError};
 use crate::filter::Filter;
 use highwater_model::groups::Metric;
-use highwater_model::{Clock, Nanos, Source, SourceKind, When, Window};
+use highwater_model::{Clock, Nanos, Source, When, Window};
 use highwater_store::RecordingError;
 use highwater_store::history::{History, Moment};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl Query {
             let metrics = has.iter().map(|metric| metric.key()).collect();
             return Err(QueryError::NoMetric(NoMetric { metric: metric.key(), metrics, line }));
         }
-        let what = if history.source().kind == SourceKind::IMAGE { "a memory image" } else { "a snapshot" };
+        let what = if history.source().kind.is_object_graph() { "a memory image" } else { "a snapshot" };
         let line = match history.recording() {
             Some(_) => {
                 "temporary allocations cannot be estimated from samples: what a thread allocated next is not known"

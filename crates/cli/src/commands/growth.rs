@@ -12,7 +12,7 @@ use crate::print::stack::{Depth, add_site_row};
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
 use highwater_formats::json;
-use highwater_model::{Clock, Source, SourceKind, StackId, When, Window};
+use highwater_model::{Clock, Source, StackId, When, Window};
 use highwater_query::{GrowthAnswer, GrowthOptions, GrowthSite, Query, growth, time_of};
 use serde_json::Value;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl GrowthArgs {
             is_ascending: false,
             search: String::new(),
         };
-        if opened.source().kind == SourceKind::IMAGE {
+        if opened.source().kind.is_object_graph() {
             let why = "a memory image does not say when its objects were made; 'highwater image diff' compares two";
             return Err(Failure::in_file(opened.path(), why));
         }

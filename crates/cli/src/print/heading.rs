@@ -4,9 +4,7 @@ use super::bytes::{bytes, count, counted, share};
 use super::colour::{Paint, Style};
 use super::figures::{Units, blocks_handed_out};
 use super::table::{Align, Cell, Table};
-use highwater_model::{
-    AddressSpace, Anomalies, Figures, Heap, Lifetimes, Nanos, Snapshot, Source, SourceKind, Totals, When,
-};
+use highwater_model::{AddressSpace, Anomalies, Figures, Heap, Lifetimes, Nanos, Snapshot, Source, Totals, When};
 use std::fmt::Write;
 
 /// Lines of `label  text`, with aligned labels.
@@ -51,7 +49,7 @@ pub fn program(source: &Source) -> String {
 
 /// Adds the recorded process and, for a snapshot, its instant.
 pub fn add_program(head: &mut Heading, source: &Source) {
-    if source.kind == SourceKind::IMAGE {
+    if source.kind.is_object_graph() {
         // The image's bytes do not say when they were taken.
         head.line("snapshot", format!("of {}", program(source)));
     } else if source.snapshot && source.known.is_some() && source.duration.0 == 0 {

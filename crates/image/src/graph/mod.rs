@@ -9,8 +9,9 @@ use crate::path::ObjectPath;
 use crate::shapes::{ShapeId, Shapes};
 use crate::survey::{Survey, UnitIndex};
 use order::SearchOrder;
+use retained::Sizes;
 
-/// The live objects, each with its dominator and its retained size. It takes twelve bytes for each.
+/// The live objects, each with its dominator and its retained size. It takes sixteen bytes for each.
 ///
 /// Objects have numbers: 0 stands for all roots together. A dominator that is not a root has a lower number than the objects that it dominates, except
 /// those that refer to nothing. See [`survey`](crate::survey()) for which objects are live.
@@ -18,8 +19,8 @@ pub struct Graph {
     /// By number: the object's offset in units.
     units: Vec<u32>,
     dominator: Vec<u32>,
-    /// By number: the retained size, the object itself included, in units.
-    retained: Vec<u32>,
+    /// By number: the retained size, the object itself included, in units of sizes.
+    retained: Sizes,
     shape: Vec<ShapeId>,
     /// All shapes.
     pub shapes: Shapes,
@@ -28,7 +29,7 @@ pub struct Graph {
     /// The numbers of the survey's largest objects, and paths to them.
     pub largest: Vec<(u32, ObjectPath)>,
     index: UnitIndex,
-    unit: u64,
+    size_unit: u64,
 }
 
 /// Figures of a shape.
@@ -65,7 +66,8 @@ impl Graph {
         let dominator = dominators::dominators(&mut order);
         let (retained, figures) = retained::retained(lens, &order, &dominator, shapes.len());
         let SearchOrder { units, shape, .. } = order;
-        Self { units, dominator, retained, shape, shapes, figures, largest, index: UnitIndex::of(lens), unit: L::UNIT }
+        let (index, size_unit) = (UnitIndex::of(lens), L::SIZE_UNIT);
+        Self { units, dominator, retained, shape, shapes, figures, largest, index, size_unit }
     }
 
     /// The number of live objects.
@@ -90,7 +92,7 @@ impl Graph {
             number,
             object: self.index.address(self.units[at]),
             dominator: self.dominator[at],
-            retained_bytes: u64::from(self.retained[at]) * self.unit,
+            retained_bytes: self.retained.get(number) * self.size_unit,
             shape: self.shape[at],
         }
     }

@@ -92,9 +92,9 @@ impl SearchOrder {
 
     /// An object's own size in units; 0 if it is outside of the heap.
     #[inline]
-    pub fn size<L: Lens>(&self, lens: &L, index: UnitIndex, number: u32) -> u32 {
+    pub fn size<L: Lens>(&self, lens: &L, index: UnitIndex, number: u32) -> u64 {
         match self.size[number as usize] {
-            LARGE => (lens.bytes(index.address(self.units[number as usize])) / L::UNIT) as u32,
+            LARGE => lens.bytes(index.address(self.units[number as usize])) / L::SIZE_UNIT,
             small => small.into(),
         }
     }
@@ -196,7 +196,7 @@ impl<L: Lens> DepthFirstSearch<'_, L> {
         self.order.parent[at] = parent;
         self.order.shape[at] = self.shapes.of(self.lens, object);
         if self.lens.is_in_heap(object) {
-            self.order.size[at] = (self.lens.bytes(object) / L::UNIT).min(LARGE.into()) as u16;
+            self.order.size[at] = (self.lens.bytes(object) / L::SIZE_UNIT).min(LARGE.into()) as u16;
         }
         number
     }

@@ -5,6 +5,43 @@ use super::order::SearchOrder;
 use crate::large::zeros;
 use crate::lens::Lens;
 use crate::survey::UnitIndex;
+use rustc_hash::FxHashMap;
+
+/// Sizes by number, in units. They take four bytes each; the few that need more are kept apart.
+#[derive(Default)]
+pub struct Sizes {
+    small: Vec<u32>,
+    large: FxHashMap<u32, u64>,
+}
+
+/// Marks a size that is kept apart.
+const LARGE: u32 = u32::MAX;
+
+impl Sizes {
+    fn zeros(count: usize) -> Self {
+        Self { small: zeros(count), large: FxHashMap::default() }
+    }
+
+    /// The size of a number.
+    #[inline]
+    pub fn get(&self, number: u32) -> u64 {
+        match self.small[number as usize] {
+            LARGE => self.large.get(&number).copied().unwrap_or(LARGE.into()),
+            small => small.into(),
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, number: u32, size: u64) {
+        let sum = self.get(number).saturating_add(size);
+        if sum < LARGE.into() {
+            self.small[number as usize] = sum as u32;
+        } else {
+            self.small[number as usize] = LARGE;
+            self.large.insert(number, sum);
+        }
+    }
+}
 
 /// By number, the retained size of each object in units; by shape, its figures.
 pub fn retained<L: Lens>(
@@ -12,30 +49,28 @@ pub fn retained<L: Lens>(
     order: &SearchOrder,
     dominator: &[u32],
     shapes: usize,
-) -> (Vec<u32>, Vec<ShapeFigures>) {
+) -> (Sizes, Vec<ShapeFigures>) {
     let index = UnitIndex::of(lens);
     let count = order.len();
     let mut figures = vec![ShapeFigures::default(); shapes];
-    let mut retained: Vec<u32> = zeros(count);
+    let mut retained = Sizes::zeros(count);
     for number in 1..count {
         let size = order.size(lens, index, number as u32);
-        retained[number] = size;
-        let of_shape = &mut figures[usize::from(order.shape[number].0)];
+        retained.add(number as u32, size);
+        let of_shape = &mut figures[order.shape[number].0 as usize];
         of_shape.count += 1;
-        of_shape.bytes += u64::from(size) * L::UNIT;
+        of_shape.bytes += size * L::SIZE_UNIT;
     }
     // Objects without references have the highest numbers. Of all others, a dominator has a lower number than the objects it dominates.
     for number in (1..count).rev() {
-        let own = retained[number];
-        let above = &mut retained[dominator[number] as usize];
-        *above = above.saturating_add(own);
+        retained.add(dominator[number], retained.get(number as u32));
     }
-    add_by_shape(order, dominator, &retained, L::UNIT, &mut figures);
+    add_by_shape(order, dominator, &retained, L::SIZE_UNIT, &mut figures);
     (retained, figures)
 }
 
 /// Adds the retained sizes of its objects to each shape. Objects below another of the same shape are in the figure of that one already.
-fn add_by_shape(order: &SearchOrder, dominator: &[u32], retained: &[u32], unit: u64, figures: &mut [ShapeFigures]) {
+fn add_by_shape(order: &SearchOrder, dominator: &[u32], retained: &Sizes, unit: u64, figures: &mut [ShapeFigures]) {
     let count = order.len();
     // Nothing dominates the roots, so 0 means none.
     let mut first: Vec<u32> = zeros(order.inner as usize + 1);
@@ -51,9 +86,9 @@ fn add_by_shape(order: &SearchOrder, dominator: &[u32], retained: &[u32], unit: 
         if let Some(child) = below {
             // Each child is taken once; then `first` holds its next sibling.
             first[at as usize] = next[child as usize];
-            let shape = usize::from(order.shape[child as usize].0);
+            let shape = order.shape[child as usize].0 as usize;
             if above[shape] == 0 {
-                figures[shape].retained_bytes += u64::from(retained[child as usize]) * unit;
+                figures[shape].retained_bytes += retained.get(child) * unit;
             }
             if child <= order.inner {
                 above[shape] += 1;
@@ -62,7 +97,7 @@ fn add_by_shape(order: &SearchOrder, dominator: &[u32], retained: &[u32], unit: 
         } else if at == 0 {
             return;
         } else {
-            above[usize::from(order.shape[at as usize].0)] -= 1;
+            above[order.shape[at as usize].0 as usize] -= 1;
             at = dominator[at as usize];
         }
     }

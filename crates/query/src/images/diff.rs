@@ -38,7 +38,7 @@ pub fn diff_document(files: &[&ImageFile], examined: &[ExaminedHeap<'_>], compar
     }
     let new = comparison.new.iter().map(|new| {
             json!({
-                "shape": new.shape, "count": new.count, "bytes": new.bytes, "example": format!("{:#x}", new.example),
+                "shape": new.shape, "count": new.count, "bytes": new.bytes, "example": last.heap.object_name(new.example),
                 "path": new.path.as_ref().map(ToString::to_string), "guess": last.heap.guess_contents(new.example).map(|(guess, _)| guess.to_string()),
             })
         });

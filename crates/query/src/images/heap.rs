@@ -1,7 +1,7 @@
 //! The contents of a heap.
 
 use highwater_formats::json as documents;
-use highwater_image::{ChunkFigures, GraphNode, ImageSnapshot, ObjectPath, ShapeFigures, ShapeId};
+use highwater_image::{ChunkFigures, GraphNode, Image, ImageSnapshot, ObjectPath, ShapeFigures, ShapeId};
 use highwater_input::image::{ExaminedHeap, ImageFile};
 use highwater_model::{Accounts, Damage, Nanos, Snapshot};
 use serde_json::{Map, Value, json};
@@ -61,9 +61,9 @@ fn figures(file: &ImageFile, examined: &ExaminedHeap<'_>) -> Map<String, Value> 
     let heap_bytes = examined.heap.stated_bytes().unwrap_or(walked);
     let figures = json!({
         "file": file.path().display().to_string(),
-        "image_bytes": file.image().len(),
-        "data_bytes": file.image().data_bytes(),
-        "lens": examined.heap.lens().key(),
+        "image_bytes": file.image().map(Image::len),
+        "data_bytes": file.image().map(Image::data_bytes),
+        "lens": examined.heap.key(),
         "heap_base": examined.heap.base(),
         "heap_bytes": heap_bytes,
         "walked_bytes": walked,
@@ -88,7 +88,7 @@ pub fn largest<'a>(examined: &'a ExaminedHeap<'_>) -> impl Iterator<Item = (u64,
 fn largest_members(examined: &ExaminedHeap<'_>) -> Value {
     let entry = |(bytes, node, path): (u64, GraphNode, &ObjectPath)| {
         json!({
-            "address": format!("{:#x}", node.object), "bytes": bytes, "retained_bytes": node.retained_bytes,
+            "address": examined.heap.object_name(node.object), "bytes": bytes, "retained_bytes": node.retained_bytes,
             "shape": examined.examination.graph.shapes.name(node.shape), "path": path.to_string(),
         })
     };
@@ -121,7 +121,7 @@ pub fn shapes<'a>(examined: &'a ExaminedHeap<'_>) -> Vec<ImageShape<'a>> {
     let graph = &examined.examination.graph;
     let kinds = examined.heap.kinds();
     let shape = |(id, figures): (usize, &ShapeFigures)| {
-        let id = ShapeId(id as u16);
+        let id = ShapeId(id as u32);
         ImageShape { name: graph.shapes.name(id), kind: kinds[usize::from(graph.shapes.kind(id))], figures: *figures }
     };
     let mut shapes: Vec<ImageShape<'_>> = graph.figures.iter().enumerate().map(shape).collect();

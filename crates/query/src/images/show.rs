@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 pub fn show_document(file: &ImageFile, examined: &ExaminedHeap<'_>, place: &str, view: &ObjectView) -> Value {
     let mut members = documents::head("image show", &image_snapshot(file, examined));
     members.insert("place".to_owned(), place.into());
-    members.insert("object".to_owned(), document(view));
+    members.insert("object".to_owned(), document(examined, view));
     members.into()
 }
 
-fn document(view: &ObjectView) -> Value {
+fn document(examined: &ExaminedHeap<'_>, view: &ObjectView) -> Value {
     let referrer = |referrer: &Referrer| {
         json!({
-            "address": referrer.object.map(|object| format!("{object:#x}")), "what": referrer.what, "step": referrer.step,
+            "address": referrer.object.map(|object| examined.heap.object_name(object)), "what": referrer.what, "step": referrer.step,
         })
     };
     json!({
-        "address": format!("{:#x}", view.object), "kind": view.kind, "shape": view.shape, "bytes": view.bytes,
+        "address": examined.heap.object_name(view.object), "kind": view.kind, "shape": view.shape, "bytes": view.bytes,
         "retained_bytes": view.retained_bytes, "path": view.path.as_ref().map(ToString::to_string),
         "value": view.value, "guess": view.guess.as_ref().map(ToString::to_string),
         "contents": view.guess.as_ref().map(|_| HEXLOWER.encode(&view.contents)),

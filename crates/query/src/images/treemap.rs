@@ -75,7 +75,7 @@ pub fn treemap_document(examined: &ExaminedHeap<'_>, depth: usize, least: f64) -
                 "parent": parent,
                 "label": graph.shapes.name(first.shape),
                 "kind": kinds[usize::from(graph.shapes.kind(first.shape))],
-                "address": (group.objects.len() == 1).then(|| format!("{:#x}", first.object)),
+                "address": (group.objects.len() == 1).then(|| examined.heap.object_name(first.object)),
                 "bytes": group.retained.saturating_sub(below),
                 "retained": group.retained,
                 "count": group.objects.len(),
@@ -87,7 +87,7 @@ pub fn treemap_document(examined: &ExaminedHeap<'_>, depth: usize, least: f64) -
 
 /// Groups objects by shape, largest retained size first. Leaves out groups that retain less than `bound`.
 fn groups<'a>(graph: &Graph, numbers: impl Iterator<Item = &'a u32>, bound: u64) -> Vec<Group> {
-    let mut groups: HashMap<u16, Group> = HashMap::new();
+    let mut groups: HashMap<u32, Group> = HashMap::new();
     for node in numbers.map(|number| graph.node(*number)) {
         let group = groups.entry(node.shape.0).or_default();
         group.retained += node.retained_bytes;

@@ -178,7 +178,8 @@ fn new_table(comparison: &Comparison, heap: Option<&dyn ImageHeap>) -> Table {
             path.into(),
         ]);
         if let Some((guess, lines)) = untyped_example(new, heap) {
-            table.continuation(Cell::new(Style::Dim, &format!("{:#x}: {guess}", new.example)));
+            let name = heap.map(|heap| heap.object_name(new.example)).unwrap_or_default();
+            table.continuation(Cell::new(Style::Dim, &format!("{name}: {guess}")));
             for line in lines {
                 table.continuation(Cell::new(Style::Dim, &line));
             }

@@ -41,6 +41,9 @@ impl EditArgs {
         };
         let (path, value) = (path.trim(), value.trim());
         let file = ImageFile::open(&self.input.path, self.input.module.as_deref())?;
+        let image = file.image().ok_or_else(|| {
+            Failure::in_file(&self.input.path, "is a heap dump: it has no bytes that could be changed")
+        })?;
         let examined = examine(&file, 0, OnDamage::Warn)?;
         let change = examined
             .heap
@@ -55,7 +58,7 @@ impl EditArgs {
             self.overwrite.check(&beside)?;
         }
         create_file(&self.output, self.overwrite, |new| {
-            let written = write_changed(file.image(), &change.patches, &new);
+            let written = write_changed(image, &change.patches, &new);
             written.map_err(|error| Failure::writing_file(&self.output, &error))
         })?;
         if sidecar.is_file() {

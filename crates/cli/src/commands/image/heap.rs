@@ -90,20 +90,23 @@ impl HeapArgs {
 }
 
 fn head(file: &ImageFile, examined: &ExaminedHeap<'_>) -> Heading {
-    let image = file.image();
     let mut head = Heading::default();
-    let data = format!("{}, of which {} hold data", bytes(image.len()), bytes(image.data_bytes()));
-    head.line("image", format!("{}: {data}", file.path().display()));
+    let path = file.path().display();
+    match file.image() {
+        Some(image) => {
+            let data = format!("{}, of which {} hold data", bytes(image.len()), bytes(image.data_bytes()));
+            head.line("image", format!("{path}: {data}"));
+        }
+        None => head.line("dump", path.to_string()),
+    }
     let walked = examined.examination.survey.walked_bytes;
     let account = match examined.heap.stated_bytes() {
         Some(stated) if stated == walked => "every byte accounted for".to_owned(),
         Some(stated) => format!("it says {} itself", bytes(stated)),
         None => "up to where nothing follows".to_owned(),
     };
-    head.line(
-        "heap",
-        format!("{}: {} from {:#x} on, {account}", examined.heap.name(), bytes(walked), examined.heap.base()),
-    );
+    let begin = file.image().map(|_| format!(" from {:#x} on", examined.heap.base())).unwrap_or_default();
+    head.line("heap", format!("{}: {}{begin}, {account}", examined.heap.name(), bytes(walked)));
     let (objects, live) = examined.examination.live();
     let part = share(live, walked);
     head.line("live", format!("{} in {} ({part} of the heap)", bytes(live), counted(objects, "object")));
@@ -112,9 +115,10 @@ fn head(file: &ImageFile, examined: &ExaminedHeap<'_>) -> Heading {
         head.line(
             "leaked",
             format!(
-                "{} in {}, to which nothing seems to refer",
+                "{} in {}, {}",
                 bytes(leaked),
-                counted(count, examined.heap.object_noun())
+                counted(count, examined.heap.object_noun()),
+                examined.heap.unreferred()
             ),
         );
     }
@@ -193,7 +197,7 @@ fn largest_table(examined: &ExaminedHeap<'_>) -> Table {
         table.row(vec![
             bytes(own).into(),
             bytes(node.retained_bytes).into(),
-            format!("{:#x}", node.object).into(),
+            examined.heap.object_name(node.object).into(),
             Cell::new(Style::Bold, examined.examination.graph.shapes.name(node.shape)),
             path.to_string().into(),
         ]);

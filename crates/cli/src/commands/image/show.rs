@@ -12,7 +12,7 @@ use crate::print::hex::hex_lines;
 use crate::print::table::{Align, Cell, Table};
 use crate::print::text::printable;
 use clap::Args;
-use highwater_image::ObjectView;
+use highwater_image::{ImageHeap, ObjectView};
 use highwater_input::image::ImageFile;
 use highwater_query::images::show_document;
 
@@ -55,7 +55,7 @@ impl ShowArgs {
             return output.json(show_document(&file, &examined, &self.place, &view));
         }
         let (paint, width) = (output.paint, output.width);
-        output.text(&head(&view).render(paint, width))?;
+        output.text(&head(&*examined.heap, &view).render(paint, width))?;
         match &view.value {
             Some(value) => {
                 let lines: Vec<String> = value.lines().map(printable).collect();
@@ -69,15 +69,15 @@ impl ShowArgs {
         if view.referrers.count > 0 {
             let title = format!("{} to it", counted(view.referrers.count, "reference"));
             let title = paint.paint(Style::Dim, &title);
-            output.text(&format!("\n{title}\n{}", referrers(&view).render(paint, width)))?;
+            output.text(&format!("\n{title}\n{}", referrers(&*examined.heap, &view).render(paint, width)))?;
         }
         Ok(())
     }
 }
 
-fn head(view: &ObjectView) -> Heading {
+fn head(heap: &dyn ImageHeap, view: &ObjectView) -> Heading {
     let mut head = Heading::default();
-    head.line("object", format!("{} at {:#x}", view.shape, view.object));
+    head.line("object", format!("{} at {}", view.shape, heap.object_name(view.object)));
     let kept =
         view.retained_bytes.map_or("garbage: nothing leads to it".to_owned(), |kept| format!("keeps {}", bytes(kept)));
     head.line("bytes", format!("{} itself, {kept}", bytes(view.bytes)));
@@ -90,10 +90,10 @@ fn head(view: &ObjectView) -> Heading {
     head
 }
 
-fn referrers(view: &ObjectView) -> Table {
+fn referrers(heap: &dyn ImageHeap, view: &ObjectView) -> Table {
     let mut table = Table::default().column(Align::Left, "").column(Align::Left, "").column(Align::Left, "");
     for referrer in &view.referrers.first {
-        let address = referrer.object.map_or("root".to_owned(), |object| format!("{object:#x}"));
+        let address = referrer.object.map_or("root".to_owned(), |object| heap.object_name(object));
         table.row(vec![
             Cell::new(Style::Dim, &address),
             Cell::new(Style::Bold, &referrer.what),

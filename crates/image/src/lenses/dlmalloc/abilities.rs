@@ -42,8 +42,8 @@ impl LensKind for DlmallocLens {
 }
 
 impl HeapAbilities for Dlmalloc<'_> {
-    fn lens(&self) -> &'static dyn LensKind {
-        &DlmallocLens
+    fn key(&self) -> &'static str {
+        DlmallocLens.key()
     }
 
     fn name(&self) -> &'static str {

@@ -70,8 +70,8 @@ impl LensKind for Motoko32 {
 }
 
 impl<const WIDE: bool> HeapAbilities for Motoko<'_, WIDE> {
-    fn lens(&self) -> &'static dyn LensKind {
-        if WIDE { &Motoko64 } else { &Motoko32 }
+    fn key(&self) -> &'static str {
+        if WIDE { Motoko64.key() } else { Motoko32.key() }
     }
 
     fn name(&self) -> &'static str {
