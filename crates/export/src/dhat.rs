@@ -10,7 +10,7 @@
 //! Reads and writes (`bkacc`) are never known. The format is described in Valgrind's `dhat/dh_main.c`.
 
 use crate::call_tree::{CallTree, Interned, frame_name};
-use crate::format::{ExportError, ExportFormat, ExportOptions, Write};
+use crate::format::{ExportError, ExportFormat, ExportOptions, Write, knows_allocated};
 use crate::json_stream::{list, value, values};
 use highwater_model::groups::Metric;
 use highwater_model::{AllocId, Block, ByteSum, Figures, FrameText, Nanos, NumberLedger, Op, Snapshot, Source, Step};
@@ -55,6 +55,8 @@ fn write(snapshot: &Snapshot, options: &ExportOptions<'_>, out: &mut dyn io::Wri
     };
     let source = &snapshot.source;
     let (verb, bytes, blocks) = if past.is_some() { totals_of(Metric::Allocated) } else { totals_of(options.metric) };
+    // The stacks of an image say what holds the objects.
+    let verb = if knows_allocated(source) { verb } else { "Live" };
     let command = if source.command.is_empty() { source.program.clone() } else { source.command.join(" ") };
     let mode = if snapshot.is_estimate() { "heap, estimated from samples" } else { "heap" };
     let (unit, million) = if source.untimed { ("lines", "million lines") } else { ("µs", "s") };
@@ -99,10 +101,10 @@ type FigureOf = fn(&Figures) -> u64;
 fn totals_of(metric: Metric) -> (&'static str, FigureOf, FigureOf) {
     match metric {
         Metric::Live | Metric::Peak | Metric::OwnPeak | Metric::Leaked => {
-            ("Live, allocated", Figures::live_bytes, Figures::live_blocks)
+            ("Allocated and live", Figures::live_bytes, Figures::live_blocks)
         }
         Metric::Freed => (
-            "Freed, allocated",
+            "Allocated and freed",
             |figures| figures.freed_bytes,
             |figures| figures.frees.saturating_add(figures.reallocated_away),
         ),
