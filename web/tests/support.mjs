@@ -18,7 +18,7 @@ const ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-firs
 /** A promise, so that pages that are opened at the same time share one browser. */
 let browser = null;
 
-function theBrowser() {
+export function theBrowser() {
   browser ??= chromium.launch({ executablePath: "/usr/bin/chromium", args: ARGUMENTS });
   return browser;
 }

@@ -2,6 +2,7 @@
 
 mod support;
 
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
@@ -179,4 +180,213 @@ fn names_with_commas_quotes_and_lines_stay_one_field_of_csv() {
     let rows = rows_in_python(&place);
     assert_eq!((rows.len(), rows[0]["live_bytes"].as_str()), (1, "7"));
     assert!(rows[0]["function"].starts_with("Map<u8, \"x\">::new"), "{rows:?}");
+}
+
+/// What a reader of a format in Python, which knows nothing of Highwater, says of the exported file.
+fn read_back(place: &Place, reader: &str) -> Value {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers").join(format!("{reader}.py"));
+    // No cache of compiled scripts in the sources.
+    let run = Command::new("python3").arg("-B").arg(script).arg(place.file("exported")).output().unwrap();
+    assert!(run.status.success(), "{reader}: {}", String::from_utf8_lossy(&run.stderr));
+    serde_json::from_slice(&run.stdout).unwrap()
+}
+
+/// The inclusive figures of all functions in a report.
+fn inclusive(report: &Value, figure: &str) -> HashMap<String, u64> {
+    let of = |row: &Value| (row["name"].as_str().unwrap().to_owned(), row["inclusive"][figure].as_u64().unwrap());
+    report["functions"].as_array().unwrap().iter().map(of).filter(|(_, value)| *value > 0).collect()
+}
+
+fn is_what_the_report_says(read: &Value, report: &Value, figure: &str) {
+    let functions: HashMap<String, u64> = serde_json::from_value(read["inclusive"].clone()).unwrap();
+    assert_eq!(functions, inclusive(report, figure), "{figure}");
+    assert_eq!(read["total"], report["totals"][figure], "{figure}");
+}
+
+#[test]
+fn stacks_in_every_format_have_the_functions_and_sums_of_the_report() {
+    let place = in_the_kitchen();
+    for when in ["end", "peak", "mark:loaded"] {
+        let report = place.json(&format!("report kitchen.hw --by function --at {when}"));
+        for (metric, figure, words) in
+            [("live", "live_bytes", "live bytes"), ("allocated", "allocated_bytes", "allocated bytes")]
+        {
+            let options = format!("--at {when} --metric {metric}");
+            exported(&place, &format!("--to folded {options}"));
+            is_what_the_report_says(&read_back(&place, "folded")["stacks"], &report, figure);
+            exported(&place, &format!("--to firefox {options}"));
+            let firefox = read_back(&place, "firefox");
+            is_what_the_report_says(&firefox["samples"], &report, figure);
+            assert_eq!(firefox["weight_type"], "bytes");
+            exported(&place, &format!("--to speedscope {options}"));
+            let speedscope = read_back(&place, "speedscope");
+            assert_eq!(speedscope["first"], words);
+            is_what_the_report_says(&speedscope["live bytes"], &report, "live_bytes");
+            is_what_the_report_says(&speedscope["allocated bytes"], &report, "allocated_bytes");
+            let figure = |name: &str| report["totals"][name].as_u64().unwrap();
+            assert_eq!(speedscope["allocations"]["total"], figure("allocations") + figure("reallocations"));
+        }
+    }
+}
+
+#[test]
+fn speedscope_has_files_and_lines_and_opens_the_chosen_metric() {
+    let place = in_the_kitchen();
+    exported(&place, "--to speedscope --metric temporary --filter bake");
+    let read = read_back(&place, "speedscope");
+    assert_eq!(read["first"], "temporary allocations");
+    assert_eq!(read["temporary allocations"], json!({"total": 1, "inclusive": {"bake": 1, "cook": 1, "main": 1}}));
+    assert_eq!(read["frames"][0], json!({"name": "main", "file": "/src/main.rs", "line": 3}));
+    // The same bytes are not two profiles.
+    exported(&place, "--to speedscope --metric peak");
+    let read = read_back(&place, "speedscope");
+    assert_eq!(read["bytes live at the peak"]["total"], 5500);
+    assert_eq!(read["live bytes"], Value::Null);
+}
+
+#[test]
+fn the_firefox_profile_has_births_memory_over_time_and_marks() {
+    let place = in_the_kitchen();
+    exported(&place, "--to firefox --at peak");
+    let read = read_back(&place, "firefox");
+    assert_eq!(read["times"], json!([1000.0, 2000.0, 4000.0]));
+    let memory: Vec<(f64, u64)> = serde_json::from_value(read["memory"].clone()).unwrap();
+    let at = |time: f64| memory.iter().filter(|point| point.0 <= time).next_back().unwrap().1;
+    assert_eq!(
+        [0.0, 1000.0, 2500.0, 4000.0, 5000.0, 6000.0, 7000.0, 10000.0].map(at),
+        [0, 1000, 1500, 5500, 1500, 1800, 800, 800]
+    );
+    assert_eq!(read["markers"], json!([["loaded", 3000.0], ["all done", 8000.0]]));
+    is_what_the_report_says(
+        &read["nativeAllocations"],
+        &place.json("report kitchen.hw --by function --at peak"),
+        "allocated_bytes",
+    );
+    // Filters on blocks leave no history.
+    exported(&place, "--to firefox --at peak --filter size:1000..");
+    let read = read_back(&place, "firefox");
+    assert_eq!((&read["memory"], &read["samples"]["total"]), (&json!([]), &json!(5000)));
+}
+
+#[test]
+fn the_memory_track_of_the_firefox_profile_has_the_peak_of_many_events() {
+    let place = Place::new();
+    let line = |event: &str, at: u64, time: u64| {
+        format!(r#"{{"event":"{event}","address":{at},"size":{at},"time_ns":{time},"stack":["f"]}}"#)
+    };
+    // A hundred blocks come and go within each of the parts of the time that share a point.
+    let mut lines = Vec::new();
+    for round in 1..=5000u64 {
+        for (event, from) in [("allocate", 0), ("deallocate", 4)] {
+            lines.extend((1..=4).map(|at| line(event, at * round, round * 1000 + from + at)));
+        }
+    }
+    place.write("imported.jsonl", lines.join("\n"));
+    let run = place.highwater("import imported.jsonl -o kitchen.hw");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    exported(&place, "--to firefox");
+    let read = read_back(&place, "firefox");
+    let memory: Vec<(f64, u64)> = serde_json::from_value(read["memory"].clone()).unwrap();
+    let highest = memory.iter().max_by_key(|point| point.1).unwrap();
+    let totals = place.json("report kitchen.hw")["totals"].clone();
+    assert_eq!(json!([highest.1, (highest.0 * 1e6) as u64]), json!([totals["peak_bytes"], totals["peak_at_ns"]]));
+    assert!(memory.len() < 4100 && memory.last().unwrap().1 == 0, "{}", memory.len());
+}
+
+#[test]
+fn dhat_has_every_figure_of_a_recording() {
+    let place = in_the_kitchen();
+    exported(&place, "--to dhat");
+    let read = read_back(&place, "dhat");
+    assert_eq!(
+        (&read["bklt"], &read["tu"], &read["cmd"], &read["pid"]),
+        (&json!(true), &json!("µs"), &json!("kitchen"), &json!(7))
+    );
+    assert_eq!((&read["tg"], &read["te"]), (&json!(4_000_000), &json!(10_000_000)));
+    let stack =
+        |name: &str| json!([format!("{name} (/src/{name}.rs:1)"), "cook (/src/cook.rs:2)", "main (/src/main.rs:3)"]);
+    // One lives six seconds, one lives one; the other is resized after four of eight.
+    let bake = json!({"tb": 5000, "tbk": 2, "tl": 7_000_000, "mb": 5000, "mbk": 2, "gb": 5000, "gbk": 2, "eb": 0, "ebk": 0,
+        "fs": stack("bake")});
+    let chop = json!({"tb": 1300, "tbk": 2, "tl": 8_000_000, "mb": 800, "mbk": 1, "gb": 500, "gbk": 1, "eb": 800, "ebk": 1,
+        "fs": stack("chop")});
+    assert_eq!(read["pps"], json!([chop, bake]));
+    // The end is the instant that is exported.
+    exported(&place, "--to dhat --at mark:loaded --filter chop");
+    let read = read_back(&place, "dhat");
+    assert_eq!((&read["tg"], &read["te"]), (&json!(2_000_000), &json!(3_000_000)));
+    let chop = json!({"tb": 500, "tbk": 1, "tl": 1_000_000, "mb": 500, "mbk": 1, "gb": 500, "gbk": 1, "eb": 500, "ebk": 1,
+        "fs": stack("chop")});
+    assert_eq!(read["pps"], json!([chop]));
+}
+
+#[test]
+fn dhat_of_one_instant_claims_no_history() {
+    let place = in_the_kitchen();
+    for (options, verb, bytes, blocks) in [
+        ("--filter size:1000..", "Allocated and live", 5000, 2),
+        ("--filter size:1000.. --metric allocated", "Allocated", 5000, 2),
+        ("--filter thread:2 --metric live", "Allocated and live", 500, 1),
+    ] {
+        exported(&place, &format!("--to dhat --at peak {options}"));
+        let read = read_back(&place, "dhat");
+        assert_eq!((&read["bklt"], &read["verb"]), (&json!(false), &json!(verb)), "{options}");
+        assert_eq!((&read["pps"][0]["tb"], &read["pps"][0]["tbk"]), (&json!(bytes), &json!(blocks)), "{options}");
+    }
+}
+
+#[test]
+fn dhat_agrees_with_the_report_on_each_site_of_a_real_program() {
+    let place = Place::new();
+    let run = place.run([
+        "record",
+        "-o",
+        "kitchen.hw",
+        "--",
+        "/usr/bin/python3",
+        "-c",
+        "[str(i) * 100 for i in range(9999)]",
+    ]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    exported(&place, "--to dhat");
+    let read = read_back(&place, "dhat");
+    let mut report = place.json("report kitchen.hw");
+    let sites: Vec<Value> = report["sites"].as_array_mut().unwrap().drain(..).collect();
+    let figures = |names: &[&str], rows: &[Value]| {
+        let one = |row: &Value| names.iter().map(|name| row[name].as_u64().unwrap()).collect::<Vec<_>>();
+        let mut all: Vec<Vec<u64>> = rows.iter().map(one).collect();
+        all.sort();
+        all
+    };
+    let points = read["pps"].as_array().unwrap();
+    assert!(points.len() > 100, "{}", points.len());
+    assert_eq!(
+        figures(&["tb", "mb", "eb", "ebk"], points),
+        figures(&["allocated_bytes", "peak_bytes", "live_bytes", "live_blocks"], &sites)
+    );
+    let sum = |name: &str| points.iter().map(|point| point[name].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(sum("gb"), report["totals"]["peak_bytes"]);
+    assert_eq!(sum("gbk"), place.json("report kitchen.hw --at peak")["totals"]["live_blocks"]);
+}
+
+#[test]
+fn odd_names_and_stacks_survive_every_format() {
+    let place = Place::new();
+    let lines = [
+        r#"{"event":"allocate","address":1,"size":7,"stack":["Map<u8, \"x\">::new\nnext","again","again","[u8; 4]"]}"#,
+        r#"{"event":"allocate","address":2,"size":5}"#,
+        r#"{"event":"allocate","address":3,"size":0,"stack":["\u202e\u0000"]}"#,
+    ];
+    place.write("imported.jsonl", lines.join("\n"));
+    assert_eq!(place.highwater("import imported.jsonl -o kitchen.hw").code, 0);
+    let expected =
+        json!({"total": 12, "inclusive": {"Map<u8, \"x\">::new\nnext": 7, "again": 7, "[u8; 4]": 7, "[unknown]": 5}});
+    exported(&place, "--to speedscope");
+    assert_eq!(read_back(&place, "speedscope")["live bytes"], expected);
+    exported(&place, "--to firefox");
+    assert_eq!(read_back(&place, "firefox")["samples"], expected);
+    exported(&place, "--to dhat");
+    let points = read_back(&place, "dhat")["pps"].clone();
+    assert_eq!(points[0]["fs"], json!(["Map<u8, \"x\">::new\nnext", "again", "again", "[u8; 4]"]));
+    assert_eq!(points.as_array().unwrap().len(), 3);
 }

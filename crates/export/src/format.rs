@@ -1,9 +1,9 @@
 //! The output formats.
 
-use crate::{csv, flamegraph, folded, json, memtrace, pprof};
+use crate::{csv, dhat, firefox, flamegraph, folded, json, memtrace, pprof, speedscope};
 use highwater_formats::flamegraph::FlameGraphError;
-use highwater_model::Snapshot;
 use highwater_model::groups::{Keep, Metric};
+use highwater_model::{Snapshot, Source, SourceKind};
 use highwater_store::Recording;
 use std::{fmt, io};
 
@@ -12,6 +12,9 @@ pub static EXPORTS: &[&dyn ExportFormat] = &[
     &pprof::PprofExport,
     &folded::FoldedExport,
     &flamegraph::FlameGraphExport,
+    &speedscope::SpeedscopeExport,
+    &firefox::FirefoxExport,
+    &dhat::DhatExport,
     &json::JsonExport,
     &csv::CsvExport,
     &memtrace::MemtraceExport,
@@ -50,6 +53,8 @@ pub enum Write {
     Figures(WriteSnapshot),
     /// Writes one instant, with every live block.
     Blocks(WriteSnapshot),
+    /// Writes one instant, with every live block, and what led to it: [`ExportOptions::recording`].
+    WithHistory(WriteSnapshot),
     /// Writes all events of a recording.
     History(WriteHistory),
 }
@@ -69,6 +74,8 @@ pub struct ExportOptions<'a> {
     pub keep: Keep<'a>,
     /// The version of the memtrace format.
     pub memtrace_version: u8,
+    /// For [`Write::WithHistory`]: the events that led to the instant. `None` if only the instant is known, or if it was filtered block by block.
+    pub recording: Option<&'a Recording>,
 }
 
 /// A kind of data that a format cannot represent, and that was left out.
@@ -108,9 +115,15 @@ pub fn by_key(key: &str) -> Option<&'static dyn ExportFormat> {
     EXPORTS.iter().copied().find(|format| format.key() == key)
 }
 
-/// The format of a file with this name.
+/// The format of a file with this name: the one with the longest ending, since `.speedscope.json` ends in `.json` as well.
 pub fn by_file_name(name: &str) -> Option<&'static dyn ExportFormat> {
-    EXPORTS.iter().copied().find(|format| name.ends_with(format.ending()))
+    let matching = EXPORTS.iter().copied().filter(|format| name.ends_with(format.ending()));
+    matching.max_by_key(|format| format.ending().len())
+}
+
+/// True if the source counts what was ever allocated. A memory image shows only what is there.
+pub(crate) fn knows_allocated(source: &Source) -> bool {
+    source.kind != SourceKind::IMAGE
 }
 
 #[cfg(test)]

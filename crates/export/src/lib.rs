@@ -7,13 +7,18 @@
 //! The output depends on the input alone: the same snapshot gives the same bytes.
 #![forbid(unsafe_code)]
 
+mod call_tree;
 mod csv;
+mod dhat;
+mod firefox;
 mod flamegraph;
 mod folded;
 mod format;
 mod json;
+mod json_stream;
 mod memtrace;
 mod pprof;
+mod speedscope;
 
 pub use format::{
     EXPORTS, ExportError, ExportFormat, ExportOptions, Omission, Write, WriteHistory, WriteSnapshot, by_file_name,

@@ -21,6 +21,9 @@ use std::path::{Path, PathBuf};
   highwater export app.hw --to pprof -o app.pb.gz   then: go tool pprof app.pb.gz
   highwater export app.hw --to flamegraph --at peak -o peak.svg
   highwater export app.hw --to folded --metric allocated -o - | less
+  highwater export app.hw --to speedscope -o app.speedscope.json   for https://www.speedscope.app
+  highwater export app.hw --to firefox -o app.firefox.json   for https://profiler.firefox.com
+  highwater export app.hw --to dhat -o app.dhat.json   for dh_view.html of Valgrind
   highwater export app.hw --to json -o app.json
   highwater export app.hw --to csv --at peak -o sites.csv   for a spreadsheet
   highwater export app.hw --to memtrace -o app.ctf   for viewers of OCaml traces
@@ -73,22 +76,28 @@ impl Export {
         }
         let on_damage = if self.strict { OnDamage::Fail } else { OnDamage::Warn };
         let write = match self.format.write() {
-            Write::Figures(write) | Write::Blocks(write) => write,
+            Write::Figures(write) | Write::Blocks(write) | Write::WithHistory(write) => write,
             Write::History(write) => return self.write_history(write, on_damage, output),
         };
+        let with_history = matches!(self.format.write(), Write::WithHistory(_));
         let opened = open::open(&self.input.path, on_damage)?;
         let is_at_peak = self.ranking.metric == Metric::Peak && !opened.source().snapshot;
         let when = if is_at_peak { &When::Peak } else { &self.instant.when };
-        let snapshot = opened.snapshot_of(when, &self.filters.of_blocks())?;
+        let of_blocks = self.filters.of_blocks();
+        let snapshot = opened.snapshot_of(when, &of_blocks)?;
         must_be_known(self.ranking.metric, &snapshot)?;
         let keep = self.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
-        let options = self.options(keep);
-        self.write_out(output, |out| write(&snapshot, &options, out))
+        let has_history = with_history && !opened.source().snapshot && of_blocks.is_empty();
+        let recording = if has_history { Some(opened.recording()?) } else { None };
+        let options = ExportOptions { recording, ..self.options(keep) };
+        self.write_out(output, |out| write(&snapshot, &options, out))?;
+        if has_history { opened.ask(|_| Ok(())) } else { Ok(()) }
     }
 
     fn options<'a>(&self, keep: Keep<'a>) -> ExportOptions<'a> {
-        ExportOptions { metric: self.ranking.metric, keep, memtrace_version: self.memtrace_version }
+        let metric = self.ranking.metric;
+        ExportOptions { metric, keep, memtrace_version: self.memtrace_version, recording: None }
     }
 
     /// Writes to the named file, or to standard output.

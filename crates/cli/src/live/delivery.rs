@@ -55,7 +55,9 @@ impl Ending {
             return Ok(Self::Snapshot);
         }
         let of_one_instant = |format: &&'static dyn ExportFormat| match format.write() {
-            Write::Figures(write) | Write::Blocks(write) => Some(Self::Foreign(*format, write)),
+            Write::Figures(write) | Write::Blocks(write) | Write::WithHistory(write) => {
+                Some(Self::Foreign(*format, write))
+            }
             Write::History(_) => None,
         };
         by_file_name(&name).as_ref().and_then(of_one_instant).ok_or_else(|| {
@@ -74,7 +76,7 @@ impl Ending {
     fn needs_blocks(self) -> bool {
         match self {
             Self::Snapshot => true,
-            Self::Foreign(format, _) => matches!(format.write(), Write::Blocks(_)),
+            Self::Foreign(format, _) => matches!(format.write(), Write::Blocks(_) | Write::WithHistory(_)),
         }
     }
 }
@@ -168,7 +170,7 @@ impl Delivery {
     ) -> Result<(), Failure> {
         let keep = self.view.selection.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
-        let options = ExportOptions { metric: self.view.ranking.metric, keep, memtrace_version: 0 };
+        let options = ExportOptions { metric: self.view.ranking.metric, keep, memtrace_version: 0, recording: None };
         write_file(path, self.overwrite, |out| {
             let written = match contents {
                 Some(contents) => {
@@ -200,9 +202,14 @@ mod tests {
     fn the_ending_says_what_is_written() {
         let is = |name: &str, key: &str| matches!(Ending::of(Path::new(name)), Ok(Ending::Foreign(format, _)) if format.key() == key);
         assert!(matches!(Ending::of(Path::new("a/b.hw")), Ok(Ending::Snapshot)));
-        assert!(is("b.pb.gz", "pprof") && is("b.csv", "csv") && is("b.json", "json"));
+        assert!(is("b.pb.gz", "pprof") && is("b.csv", "csv") && is("b.json", "json") && is("b.dhat.json", "dhat"));
         let Err(failure) = Ending::of(Path::new("b.png")) else { panic!("it is no format") };
         assert_eq!(failure.exit_code(), 2);
-        assert!(failure.line().unwrap().contains(".hw, .pb.gz, .folded, .svg, .json, .csv"));
+        assert!(
+            failure
+                .line()
+                .unwrap()
+                .contains(".hw, .pb.gz, .folded, .svg, .speedscope.json, .firefox.json, .dhat.json, .json, .csv")
+        );
     }
 }
