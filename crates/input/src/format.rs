@@ -4,7 +4,7 @@ use crate::error::InputError;
 use crate::problems::Problems;
 use crate::profile::Profile;
 use crate::stream::InputStream;
-use crate::{events, heaptrack, hw, image, memtrace, objlog};
+use crate::{events, heaptrack, hw, image, memtrace, objlog, pprof};
 use highwater_model::{Catalog, Damage, EventSink, Source, SourceKind};
 use highwater_store::{EventLog, Written};
 use std::fs::File;
@@ -18,6 +18,8 @@ pub static FORMATS: &[&dyn Format] = &[
     &hw::HwFormat,
     &memtrace::MemtraceFormat,
     &heaptrack::HeaptrackFormat,
+    &pprof::PprofFormat,
+    &pprof::HeapTextFormat,
     &events::EventLinesFormat,
     &objlog::ObjectLogFormat,
     &image::ImageFormat,
