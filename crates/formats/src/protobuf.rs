@@ -278,6 +278,10 @@ mod tests {
         assert!(last(&[[0x08].as_slice(), &[0xff; 10]].concat()).is_some_and(|error| !error.is_cut));
         assert_eq!(last(&[]), None);
         assert!(!ProtobufValue::Bytes(&[0x80]).append_numbers(&mut numbers));
-        assert_eq!(ProtobufFields::new(&[0x0d, 1, 2, 3, 4, 0x08, 7], 0).count(), 2, "a value of a fixed length is skipped");
+        assert_eq!(
+            ProtobufFields::new(&[0x0d, 1, 2, 3, 4, 0x08, 7], 0).count(),
+            2,
+            "a value of a fixed length is skipped"
+        );
     }
 }

@@ -1,7 +1,9 @@
 //! Reads `profile.proto`.
 
 use super::content::whole;
-use super::messages::{LabelMessage, LocationMessage, MappingMessage, ProtoFault, SampleMessage, Tables, ValueType, for_each_sample};
+use super::messages::{
+    LabelMessage, LocationMessage, MappingMessage, ProtoFault, SampleMessage, Tables, ValueType, for_each_sample,
+};
 use super::sampling::samples_behind;
 use crate::error::InputError;
 use crate::problems::Problems;
@@ -63,9 +65,8 @@ impl ValueColumns {
     /// Finds the values of a heap profile by their names; the error says which values a profile has instead.
     fn find(tables: &Tables<'_>) -> Result<Self, String> {
         let position = |kinds: &[&str], unit: &str| {
-            let is_wanted = |value: &ValueType| {
-                kinds.iter().any(|kind| tables.is(value.kind, kind)) && tables.is(value.unit, unit)
-            };
+            let is_wanted =
+                |value: &ValueType| kinds.iter().any(|kind| tables.is(value.kind, kind)) && tables.is(value.unit, unit);
             tables.sample_types.iter().position(is_wanted)
         };
         // A profile that was never sampled for what was freed has no prefixes.

@@ -281,8 +281,8 @@ impl<'a> TextReader<'a> {
     fn knows_allocated(&self) -> bool {
         let is_any = self.sites.iter().any(|site| site.counts.allocations > 0);
         // tcmalloc's sampler forgets freed blocks, and repeats the live ones.
-        let is_repeated = self.header.style == HeapStyle::Sampled
-            && self.sites.iter().all(|site| site.counts.are_allocations_live());
+        let is_repeated =
+            self.header.style == HeapStyle::Sampled && self.sites.iter().all(|site| site.counts.are_allocations_live());
         is_any && !is_repeated
     }
 
@@ -307,12 +307,18 @@ impl<'a> TextReader<'a> {
                 sites.push(ProfileSite { stack, ..figures(&site.counts, self.header) });
             }
         }
+        let mut notes = Vec::new();
+        if style == HeapStyle::Sampled && rate == 0 {
+            let remedy = "TCMALLOC_SAMPLE_PARAMETER=524288 in the environment of the program turns it on";
+            notes.push(format!("heap sampling was off when the profile was made; {remedy}"));
+        }
         let is_file = |mapping: &&TextMapping<'_>| !mapping.path.starts_with('[');
         let program = self.mappings.iter().find(is_file).map_or("", |mapping| mapping.path);
         let source = Source {
             kind: SourceKind::new("heap-text"),
             program: program_name(None, program),
             sample_rate: is_estimate.then_some(rate),
+            notes,
             ..Source::default()
         };
         Profile {
