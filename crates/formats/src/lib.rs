@@ -51,6 +51,6 @@ pub mod objlog;
 #[cfg(feature = "views")]
 pub mod pprof;
 #[cfg(feature = "views")]
-mod protobuf;
+pub mod protobuf;
 #[cfg(all(test, feature = "views"))]
 mod scene;

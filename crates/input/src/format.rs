@@ -4,7 +4,7 @@ use crate::error::InputError;
 use crate::problems::Problems;
 use crate::profile::Profile;
 use crate::stream::InputStream;
-use crate::{dump, events, heaptrack, hw, image, memtrace, objlog};
+use crate::{dump, events, heaptrack, hw, image, memtrace, objlog, pprof};
 use highwater_image::dumps::v8::V8Snapshot;
 use highwater_model::{Catalog, Damage, EventSink, Source, SourceKind};
 use highwater_store::{EventLog, Written};
@@ -20,6 +20,8 @@ pub static FORMATS: &[&dyn Format] = &[
     &memtrace::MemtraceFormat,
     &heaptrack::HeaptrackFormat,
     &dump::DumpFormat(&V8Snapshot),
+    &pprof::PprofFormat,
+    &pprof::HeapTextFormat,
     &events::EventLinesFormat,
     &objlog::ObjectLogFormat,
     &image::ImageFormat,

@@ -22,6 +22,7 @@ pub mod image;
 mod import;
 mod memtrace;
 mod objlog;
+mod pprof;
 mod problems;
 mod profile;
 mod stream;

@@ -11,7 +11,9 @@ const MOST_NAMELESS: usize = 2;
 /// How many of the frames of a stack, innermost first, are plumbing. The next frame is the first of the program's own. 0 if all frames are plumbing.
 /// Frames of which only the address is known are not useful either: up to two of them are skipped, if a named frame follows.
 pub fn leading_plumbing(innermost_first: &[FrameText<'_>]) -> usize {
-    let own = innermost_first.iter().position(|frame| !is_plumbing(frame.function) && !is_library_source(frame.file));
+    let own = innermost_first
+        .iter()
+        .position(|frame| !is_plumbing(frame.function) && !is_library_source(frame.file) && !is_in_allocator(frame));
     let own = own.unwrap_or(0);
     let nameless = innermost_first[own..].iter().take_while(|frame| is_nameless(frame)).count();
     let is_named_then = (1..=MOST_NAMELESS).contains(&nameless) && own + nameless < innermost_first.len();
@@ -37,7 +39,20 @@ pub fn is_background(frame: &FrameText<'_>) -> bool {
         "__GI___clone3",
         "lang_start",
     ];
-    is_library_source(frame.file) || is_plumbing(frame.function) || STARTS.contains(&frame.function)
+    is_library_source(frame.file)
+        || is_plumbing(frame.function)
+        || is_in_allocator(frame)
+        || STARTS.contains(&frame.function)
+}
+
+/// True for code of an allocator that replaces the system's: its samples begin inside of it. Functions of a library without symbols have no names, and
+/// those of jemalloc inside of a program have names of many kinds.
+fn is_in_allocator(frame: &FrameText<'_>) -> bool {
+    const LIBRARIES: [&str; 3] = ["libjemalloc.so", "libtcmalloc", "libmimalloc"];
+    let library = frame.module.rsplit('/').next().unwrap_or_default();
+    LIBRARIES.iter().any(|name| library.starts_with(name))
+        || ["_rjem_", "je_"].iter().any(|prefix| frame.function.starts_with(prefix))
+        || ["/jemalloc/internal/", "/jemalloc/src/", "jemalloc-sys-"].iter().any(|part| frame.file.contains(part))
 }
 
 /// True for source files of a language's own library. In programs with line numbers only, the names of inlined functions are bare (`alloc`, `grow`),
@@ -293,6 +308,22 @@ mod tests {
             frame("alloc", "/home/me/alloc/src/alloc.rs"),
         ];
         assert_eq!(leading_plumbing(&frames), 3);
+    }
+
+    #[test]
+    fn allocators_that_replace_the_system_s_are_plumbing_wherever_they_are() {
+        let frames = [
+            FrameText { module: "/usr/lib/libjemalloc.so.2", address: 7, ..FrameText::default() },
+            FrameText {
+                function: "prof_alloc_prep",
+                file: "/build/include/jemalloc/internal/prof_inlines.h",
+                ..FrameText::default()
+            },
+            FrameText { function: "_rjem_je_malloc_default", ..FrameText::default() },
+            FrameText { function: "prof_alloc_prep", file: "/home/me/jemalloc-tool/main.c", ..FrameText::default() },
+        ];
+        assert_eq!(leading_plumbing(&frames), 3);
+        assert!(is_background(&frames[0]) && !is_background(&frames[3]));
     }
 
     #[test]
