@@ -36,6 +36,8 @@
 mod allocator;
 #[cfg(feature = "names")]
 mod cache;
+#[cfg(feature = "catalog")]
+mod catalog;
 #[cfg(feature = "names")]
 mod debug_info;
 #[cfg(feature = "names")]
@@ -59,6 +61,8 @@ mod symbol_table;
 mod symbolizer;
 
 pub use allocator::allocator_in;
+#[cfg(feature = "catalog")]
+pub use catalog::{Symbolized, frame_text, mapping_of, resolve_frames};
 #[cfg(feature = "names")]
 pub use demangle::demangle;
 pub use elf::build_id_of;
