@@ -20,6 +20,7 @@ mod hw;
 pub mod image;
 mod import;
 mod memtrace;
+mod modules;
 mod objlog;
 mod problems;
 mod stream;

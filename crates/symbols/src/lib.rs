@@ -65,7 +65,7 @@ pub use allocator::allocator_in;
 pub use catalog::{Symbolized, frame_text, mapping_of, resolve_frames};
 #[cfg(feature = "names")]
 pub use demangle::demangle;
-pub use elf::build_id_of;
+pub use elf::{ModuleIdentity, build_id_of};
 #[cfg(feature = "names")]
 pub use error::SymbolError;
 #[cfg(feature = "names")]
