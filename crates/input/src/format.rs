@@ -3,7 +3,7 @@
 use crate::error::InputError;
 use crate::problems::Problems;
 use crate::stream::InputStream;
-use crate::{events, heaptrack, hw, image, memtrace, objlog};
+use crate::{events, heaptrack, hw, image, memray, memtrace, objlog};
 use highwater_model::{Catalog, Damage, EventSink, Source, SourceKind};
 use highwater_store::{EventLog, Written};
 use std::fs::File;
@@ -17,6 +17,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &hw::HwFormat,
     &memtrace::MemtraceFormat,
     &heaptrack::HeaptrackFormat,
+    &memray::MemrayFormat,
     &events::EventLinesFormat,
     &objlog::ObjectLogFormat,
     &image::ImageFormat,

@@ -19,6 +19,7 @@ mod heaptrack;
 mod hw;
 pub mod image;
 mod import;
+mod memray;
 mod memtrace;
 mod modules;
 mod objlog;
