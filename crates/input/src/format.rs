@@ -4,7 +4,7 @@ use crate::error::InputError;
 use crate::problems::Problems;
 use crate::profile::Profile;
 use crate::stream::InputStream;
-use crate::{dump, events, heaptrack, hw, image, memtrace, objlog, pprof};
+use crate::{dump, events, heaptrack, hw, image, memray, memtrace, objlog, pprof};
 use highwater_image::dumps::v8::V8Snapshot;
 use highwater_model::{Catalog, Damage, EventSink, Source, SourceKind};
 use highwater_store::{EventLog, Written};
@@ -22,6 +22,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &dump::DumpFormat(&V8Snapshot),
     &pprof::PprofFormat,
     &pprof::HeapTextFormat,
+    &memray::MemrayFormat,
     &events::EventLinesFormat,
     &objlog::ObjectLogFormat,
     &image::ImageFormat,

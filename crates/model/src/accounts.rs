@@ -512,6 +512,24 @@ impl Accounts {
         self.free_as(&block, by_thread, amounts);
     }
 
+    /// Notes that a thread has freed something. It matters only for threads that the source does not tell apart.
+    #[inline(always)]
+    pub(crate) fn pass_free(&mut self, thread: u32) {
+        let account = &mut self.state.threads[thread as usize];
+        if account.id == ThreadId::UNKNOWN {
+            account.last_allocation = NO_ALLOCATION;
+        }
+    }
+
+    /// The same for a free that changes no figures. The thread need not be known.
+    pub(crate) fn pass_free_by(&mut self, thread: ThreadId) {
+        if thread == ThreadId::UNKNOWN
+            && let Some(&index) = self.thread_indices.get(&thread)
+        {
+            self.pass_free(index);
+        }
+    }
+
     #[inline(always)]
     fn free_as(&mut self, block: &UnweightedBlock, by_thread: u32, amounts: RecordAmounts) {
         let is_temporary = self.state.threads[block.thread as usize].last_allocation == block.id;
@@ -523,6 +541,7 @@ impl Accounts {
             figures.temporary_allocations += temporary;
             figures.cross_thread_frees += cross_thread;
         });
+        self.pass_free(by_thread);
     }
 
     /// Removes a block that may be a sample, and returns it with the amounts that it counts as.

@@ -18,6 +18,12 @@ impl Default for AllocId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId(pub u64);
 
+impl ThreadId {
+    /// All threads of a source that does not tell them apart: its events are one sequence. What the thread of a block did next is then not known, so a
+    /// block is temporary only if the very next event of the sequence that allocates or frees is its own free. heaptrack counts so.
+    pub const UNKNOWN: Self = Self(u64::MAX);
+}
+
 /// A call stack in a [`Catalog`](crate::Catalog); [`StackId::UNKNOWN`] where the source gave none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackId(pub u32);

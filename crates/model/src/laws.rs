@@ -10,7 +10,8 @@
 //! * *A duplicate allocation* means that a free was missed: the older block dies at that moment.
 //! * *Sizes cannot wrap* because one check, where a size enters the ledger, keeps the sum of all sizes below 2^64; every other counter is at most that
 //!   sum.
-//! * *Temporary* is a block freed before its thread allocated anything else.
+//! * *Temporary* is a block freed before its thread allocated anything else. If a source does not tell threads apart ([`ThreadId::UNKNOWN`]), it is a
+//!   block freed by the very next event.
 //!
 //! * *A sampled block weighs as many blocks as it stands for* (law 6). Weights are floats of 22 bits: a file needs three bytes for one, and every bit
 //!   pattern has a meaning. All sums are whole numbers, so that readers in any language agree. A hash of the allocation's number decides whether a
@@ -47,6 +48,8 @@ use crate::blocks::Block;
 use crate::byte_sum::ByteSum;
 use crate::figures::Figures;
 use crate::ids::TagId;
+#[cfg(doc)]
+use crate::ids::ThreadId;
 
 /// All violations of the laws, in words; empty if the laws hold.
 ///

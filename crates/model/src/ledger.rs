@@ -293,6 +293,8 @@ impl AddressLedger {
             let (thread, index) = &mut self.threads[event.thread as usize];
             event.thread = match *index {
                 Some(index) => index,
+                // A free of it means more.
+                None if *thread == ThreadId::UNKNOWN => break,
                 None => *index.insert(self.accounts.thread_index(*thread)),
             };
             if event.is_free {
@@ -412,6 +414,7 @@ impl AddressLedger {
         }) else {
             self.accounts.tick(emitter.time);
             self.accounts.note(Anomaly::UnmatchedFree, 1);
+            self.accounts.pass_free_by(emitter.thread);
             return emitter.rare(Op::UnmatchedFree { address });
         };
         let UnweightedBlock { id, size, .. } = self.accounts.unweighted(slot);
@@ -567,7 +570,10 @@ impl NumberLedger {
                 let Some(slot) = slot else { return self.lose() };
                 self.accounts.promote(slot, tag);
             }
-            Op::UnmatchedFree { .. } => self.accounts.note(Anomaly::UnmatchedFree, 1),
+            Op::UnmatchedFree { .. } => {
+                self.accounts.note(Anomaly::UnmatchedFree, 1);
+                self.accounts.pass_free_by(step.thread);
+            }
             Op::Mark { .. } | Op::Gauge { .. } => {}
             Op::Evict { id } => {
                 let Some(slot) = self.unindex(id) else { return self.lose() };
@@ -621,6 +627,7 @@ impl NumberLedger {
                 let thread = self.accounts.thread_index(step.thread);
                 self.accounts.pass_resize(thread, id);
             }
+            Op::Free { .. } => self.accounts.pass_free_by(step.thread),
             _ => {}
         }
     }

@@ -51,7 +51,8 @@ fn history() -> impl Strategy<Value = Vec<Event>> {
         let mut happen = |(step, thread, kind)| {
             // Now and then time runs backwards.
             time = if step == 49 { time.saturating_sub(30) } else { time + step };
-            Event { time: Nanos(time), thread: ThreadId(thread), kind }
+            let thread = if thread == 4 { ThreadId::UNKNOWN } else { ThreadId(thread) };
+            Event { time: Nanos(time), thread, kind }
         };
         events.into_iter().map(&mut happen).collect()
     })
@@ -452,4 +453,40 @@ fn a_block_that_is_being_moved_lies_where_it_was() {
     assert!(ledger.set_aside(64, key));
     ledger.record(&event(1, EventKind::Deallocate { address: key, claimed_size: None }), &mut steps);
     assert_eq!(ledger.accounts().blocks().count(), 0);
+}
+
+/// A free between a birth and a death matters only if the source does not tell threads apart.
+#[test]
+fn a_block_is_temporary_if_its_thread_or_else_the_next_event_frees_it() {
+    let temporaries = |thread, frees: &[u64]| {
+        let mut steps = Vec::new();
+        let mut ledger = AddressLedger::default();
+        let mut record = |kind| ledger.record(&Event { time: Nanos(1), thread, kind }, &mut steps);
+        for address in [16, 32] {
+            record(EventKind::Allocate(Placement { address, size: 8, ..Placement::default() }));
+        }
+        for &address in frees {
+            record(EventKind::Deallocate { address, claimed_size: None });
+        }
+        let mut replayed = NumberLedger::default();
+        steps.iter().for_each(|step| replayed.replay(step));
+        assert_eq!(replayed.accounts().to_state(), ledger.accounts().to_state());
+        let mut part = NumberLedger::default();
+        let mut whole = NumberLedger::default();
+        for step in &steps {
+            part.replay_part(step, &whole, |block, _| block.address == 32);
+            whole.replay(step);
+        }
+        let counts = [ledger.accounts(), part.accounts()].map(|of| of.totals().figures.temporary_allocations);
+        assert_eq!(counts[0], counts[1], "the other block is never temporary");
+        counts[0]
+    };
+    for thread in [ThreadId(1), ThreadId::UNKNOWN] {
+        assert_eq!(temporaries(thread, &[32, 16]), 1);
+    }
+    assert_eq!(temporaries(ThreadId(1), &[16, 32]), 1);
+    assert_eq!(temporaries(ThreadId::UNKNOWN, &[16, 32]), 0);
+    // A free of something unknown is an event like others.
+    assert_eq!(temporaries(ThreadId(1), &[48, 32]), 1);
+    assert_eq!(temporaries(ThreadId::UNKNOWN, &[48, 32]), 0);
 }

@@ -37,9 +37,8 @@ mod recorder;
 mod resident;
 mod rings;
 pub mod stream;
-mod symbolize;
 
 pub use children::{children_folder, children_of, remove_children_of};
+pub use highwater_symbols::{Symbolized, resolve_frames};
 pub use process_recording::{Finished, LastFigures, Outputs, ProcessRecording, RecordedProcess};
 pub use recorder::{Recorder, RecorderOptions, RecordingOutcome, RecordingProgress};
-pub use symbolize::{Symbolized, resolve_frames};

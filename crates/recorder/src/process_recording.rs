@@ -10,7 +10,6 @@ use crate::mappings::{Beside, Mappings};
 use crate::resident::Resident;
 use crate::rings::RingReader;
 use crate::stream::{ClosingStream, Sent, Stream, Streaming};
-use crate::symbolize::{self, Symbolized};
 use highwater_clock::Counter;
 use highwater_model::{
     AddressLedger, AddressSpace, Anomaly, Applied, Catalog, Event, EventKind, FrameId, Heap, Nanos, PlainEvent,
@@ -21,7 +20,7 @@ use highwater_session::SessionNames;
 use highwater_session::Stamps;
 use highwater_session::{Reason, UnrecordedPrograms};
 use highwater_store::{StepWriter, Written, is_special, rename_without_replacing};
-use highwater_symbols::Symbolizer;
+use highwater_symbols::{Symbolized, Symbolizer, resolve_frames};
 use rustc_hash::FxHashMap;
 use std::collections::HashSet;
 use std::fs::File;
@@ -527,7 +526,7 @@ impl ProcessRecording {
         let before: HashSet<FrameId> = stacks.resolutions().iter().map(|resolution| resolution.frame).collect();
         let has_line = |&frame: &FrameId| stacks.frame_ids(frame).any(|id| stacks.frames()[id as usize].line > 0);
         let with_lines = before.iter().filter(|frame| has_line(frame)).count();
-        let mut symbols = symbolize::resolve_frames(&mut self.catalog, symbolizer, |id| !before.contains(&id));
+        let mut symbols = resolve_frames(&mut self.catalog, symbolizer, |id| !before.contains(&id));
         symbols.addresses += before.len();
         symbols.named += before.len();
         symbols.with_lines += with_lines;

@@ -21,6 +21,7 @@ import zlib
 
 WORD = (1 << 64) - 1
 NO_ALLOCATION = WORD
+UNKNOWN_THREAD = WORD
 
 SOURCE, CATALOG, EVENTS, KEYFRAME, LIVE_BLOCKS, INDEX, END = range(1, 8)
 BLOCK_KINDS_IN_INDEX = (SOURCE, CATALOG, EVENTS, KEYFRAME, LIVE_BLOCKS)
@@ -652,6 +653,7 @@ class Ledger:
                 getattr(self, operation)(old, thread, *fields)
         elif operation == "unmatched_free":
             self.count(UNMATCHED_FREE, 1)
+            self.end_sequence(thread)
         elif operation == "note":
             self.count(*fields)
 
@@ -660,7 +662,13 @@ class Ledger:
         owner = old.thread
         temporary = int(self.threads[owner]["last_allocation"] == number)
         self.release(old, "frees", temporary_allocations=temporary, cross_thread_frees=int(owner != thread))
+        self.end_sequence(thread)
         del self.blocks[number]
+
+    def end_sequence(self, thread):
+        """A free by threads that are not told apart: what follows is not temporary."""
+        if thread == UNKNOWN_THREAD and thread in self.threads:
+            self.threads[thread]["last_allocation"] = NO_ALLOCATION
 
     def evict(self, old, _thread, number):
         self.count(DUPLICATE_ALLOCATION, 1)

@@ -447,7 +447,10 @@ fn history(shape: &Shape) -> (Catalog, Vec<Event>) {
         // Sometimes an event is late.
         let late = if dice.below(50) == 0 { 40 } else { 0 };
         let time = Nanos(if matches!(kind, EventKind::Dropped { .. }) { 0 } else { time.saturating_sub(late) });
-        let thread = ThreadId(dice.below(shape.threads) * dice.below(2) + 1);
+        let thread = match dice.below(shape.threads) * dice.below(2) + 1 {
+            3 => ThreadId::UNKNOWN,
+            number => ThreadId(number),
+        };
         Event { time, thread, kind }
     };
     let events = (0..shape.events).map(|_| happen()).collect();

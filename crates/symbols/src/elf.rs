@@ -22,6 +22,27 @@ pub fn build_id_of(path: &Path) -> Option<String> {
     ElfImage::open(path).ok()?.build_id().map(str::to_owned)
 }
 
+/// What a file says of itself. A recording without build ids recognizes its modules by this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModuleIdentity {
+    /// The build id in lower-case hexadecimal digits; empty if there is none.
+    pub build_id: String,
+    /// The address and the size in memory of each part that the loader maps (`PT_LOAD`), as the linker laid them out.
+    pub segments: Vec<(u64, u64)>,
+}
+
+impl ModuleIdentity {
+    /// The identity of an ELF file, if it is one.
+    pub fn of(path: &Path) -> Option<Self> {
+        let image = ElfImage::open(path).ok()?;
+        let elf = image.elf()?;
+        let endian = elf.endian();
+        let loaded = elf.elf_program_headers().iter().filter(|header| header.p_type(endian) == PT_LOAD);
+        let segments = loaded.map(|header| (header.p_vaddr(endian), header.p_memsz(endian))).collect();
+        Some(Self { build_id: image.build_id().unwrap_or_default().to_owned(), segments })
+    }
+}
+
 /// An ELF file with valid headers. Its headers, notes and links to debug files are read when it is opened; other sections are read when needed.
 pub(crate) struct ElfImage {
     path: PathBuf,

@@ -36,6 +36,8 @@
 mod allocator;
 #[cfg(feature = "names")]
 mod cache;
+#[cfg(feature = "catalog")]
+mod catalog;
 #[cfg(feature = "names")]
 mod debug_info;
 #[cfg(feature = "names")]
@@ -59,9 +61,11 @@ mod symbol_table;
 mod symbolizer;
 
 pub use allocator::allocator_in;
+#[cfg(feature = "catalog")]
+pub use catalog::{Symbolized, frame_text, mapping_of, resolve_frames};
 #[cfg(feature = "names")]
 pub use demangle::demangle;
-pub use elf::build_id_of;
+pub use elf::{ModuleIdentity, build_id_of};
 #[cfg(feature = "names")]
 pub use error::SymbolError;
 #[cfg(feature = "names")]

@@ -1,9 +1,8 @@
 //! Finds names while the recording continues: a stream may end at any time, and a reader on another machine cannot find them.
 
 use super::threads::spawn;
-use crate::symbolize::text;
 use highwater_model::{Catalog, FrameId, FrameText, StringId};
-use highwater_symbols::{ModuleMapping, SourceFrame, Symbolizer};
+use highwater_symbols::{ModuleMapping, SourceFrame, Symbolizer, frame_text};
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -111,7 +110,7 @@ impl Naming {
     fn take(&mut self, reply: NameReply, catalog: &mut Catalog) {
         self.open -= 1;
         for (frame, sources) in reply {
-            let texts: Vec<FrameText<'_>> = sources.iter().map(text).collect();
+            let texts: Vec<FrameText<'_>> = sources.iter().map(frame_text).collect();
             catalog.resolve(frame, &texts);
         }
     }

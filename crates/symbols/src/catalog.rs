@@ -1,7 +1,8 @@
 //! Finds names for the addresses of a catalog.
 
-use highwater_model::{Catalog, FrameId, FrameText};
-use highwater_symbols::{ModuleMapping, SourceFrame, Symbolizer};
+use crate::module::SourceFrame;
+use crate::symbolizer::{ModuleMapping, Symbolizer};
+use highwater_model::{Catalog, FrameId, FrameText, Module};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -38,7 +39,7 @@ pub fn resolve_frames(
         for (id, sources) in found {
             done.named += usize::from(sources.iter().any(|frame| !frame.function.is_empty()));
             done.with_lines += usize::from(sources.iter().any(|frame| frame.line > 0));
-            let texts: Vec<FrameText<'_>> = sources.iter().map(text).collect();
+            let texts: Vec<FrameText<'_>> = sources.iter().map(frame_text).collect();
             catalog.resolve(id, &texts);
         }
     }
@@ -46,7 +47,7 @@ pub fn resolve_frames(
 }
 
 /// Converts a frame that was found into the catalog's form.
-pub(crate) fn text(frame: &SourceFrame) -> FrameText<'_> {
+pub fn frame_text(frame: &SourceFrame) -> FrameText<'_> {
     FrameText {
         function: &frame.function,
         file: &frame.file,
@@ -64,13 +65,7 @@ fn look_up(
     done: &mut Symbolized,
 ) -> Vec<(FrameId, Vec<SourceFrame>)> {
     let Some(module) = catalog.modules.get(module as usize) else { return Vec::new() };
-    let mapping = ModuleMapping {
-        path: Path::new(catalog.strings.get(module.path)),
-        build_id: catalog.strings.get(module.build_id),
-        start: module.start,
-        file_offset: module.file_offset,
-    };
-    match symbolizer.module(&mapping) {
+    match symbolizer.module(&mapping_of(catalog, module)) {
         Ok(symbols) => frames
             .iter()
             // A return address lies after its call.
@@ -81,5 +76,15 @@ fn look_up(
             done.problems.push(error.to_string());
             Vec::new()
         }
+    }
+}
+
+/// Where a module of a catalog was mapped.
+pub fn mapping_of<'a>(catalog: &'a Catalog, module: &Module) -> ModuleMapping<'a> {
+    ModuleMapping {
+        path: Path::new(catalog.strings.get(module.path)),
+        build_id: catalog.strings.get(module.build_id),
+        start: module.start,
+        file_offset: module.file_offset,
     }
 }

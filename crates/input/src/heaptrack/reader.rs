@@ -1,111 +1,31 @@
-//! Files of heaptrack 1.x, as its interpreter writes them: text, usually compressed with zstd or gzip.
-//!
-//! ```text
-//! v 10400 3            version of heaptrack, version of the format (hexadecimal, like all numbers)
-//! X ./server --port 1  the command
-//! I 1000 5e27ec        bytes of a page, pages of the machine
-//! s 4 main             a string, numbered from 1 on; before version 3 without its length
-//! i 401136 1 3 4 2a    an address: its module, then function, file and line, innermost first where calls were inlined
-//! t 7 2                a call: an address, and the call that it was made from
-//! a 64 8               what is allocated by a call: its size
-//! + 1                  it is allocated; before version 1 size, call and address stand here
-//! - 1                  it is freed
-//! c 2f                 milliseconds since the start
-//! R 3c3                resident pages
-//! ```
-//!
-//! A free names an allocation, not one of its several blocks: the youngest block is freed. Sums of sites are the same in any case. A reallocation is
-//! a free and an allocation.
+//! The meaning of the lines of a heaptrack file.
 
-use crate::error::InputError;
-use crate::format::{Format, Read, ReadHistory};
+use super::lines::HexWords;
+use crate::format::ReadHistory;
+use crate::modules::{LoadedModules, Segments};
 use crate::problems::Problems;
-use crate::stream::InputStream;
-use flate2::read::MultiGzDecoder;
 use highwater_model::{
-    Catalog, Damage, Event, EventKind, EventSink, FrameId, FrameText, Nanos, Placement, Source, SourceKind, StackId,
+    Catalog, Event, EventKind, EventSink, Frame, FrameId, FrameText, Nanos, Placement, Source, SourceKind, StackId,
     StringId, ThreadId, gauge,
 };
-use std::io::{self, BufRead, BufReader, Read as _};
+use highwater_symbols::{Symbolizer, demangle};
 
 /// The newest supported version of the format.
 const NEWEST: u64 = 3;
-/// Limit for the length of a line, in bytes.
-const LONGEST_LINE: usize = 1 << 20;
-/// The distance between the made-up addresses of blocks. Files from version 1 on have no addresses.
+/// The distance between the made-up addresses of blocks. Interpreted files from version 1 on have no addresses.
 const APART: u64 = 16;
 
-/// A file of heaptrack.
-pub struct HeaptrackFormat;
-
-impl Format for HeaptrackFormat {
-    fn key(&self) -> &'static str {
-        "heaptrack"
-    }
-
-    fn title(&self) -> &'static str {
-        "heaptrack file"
-    }
-
-    fn source_title(&self) -> &'static str {
-        "heaptrack"
-    }
-
-    fn advice(&self) -> &'static str {
-        "'highwater import' makes a recording of it"
-    }
-
-    fn recognizes(&self, start: &[u8]) -> bool {
-        let mut first = [0; 32];
-        let read = decompressed(start).and_then(|mut text| text.read(&mut first));
-        read.is_ok_and(|count| {
-            versions(first[..count].split(|byte| *byte == b'\n').next().unwrap_or_default()).is_some()
-        })
-    }
-
-    fn read(&self) -> Read {
-        Read::History(read)
-    }
-}
-
 /// The versions of heaptrack and of the format, from a first line.
-fn versions(line: &[u8]) -> Option<(u64, u64)> {
+pub(super) fn versions(line: &[u8]) -> Option<(u64, u64)> {
     let mut words = HexWords(line.strip_prefix(b"v ")?);
     let heaptrack = words.number().filter(|version| (0x1_0000..0x100_0000).contains(version))?;
-    Some((heaptrack, words.number().unwrap_or(0)))
-}
-
-/// The text of a file, decompressed if necessary.
-fn decompressed<'a>(input: impl io::Read + 'a) -> io::Result<Box<dyn io::Read + 'a>> {
-    let mut input = BufReader::with_capacity(1 << 16, input);
-    match input.fill_buf()? {
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Ok(Box::new(zstd::Decoder::with_buffer(input)?)),
-        [0x1f, 0x8b, ..] => Ok(Box::new(MultiGzDecoder::new(input))),
-        _ => Ok(Box::new(input)),
-    }
-}
-
-/// Hexadecimal numbers separated by spaces.
-struct HexWords<'a>(&'a [u8]);
-
-impl HexWords<'_> {
-    fn number(&mut self) -> Option<u64> {
-        let end = self.0.iter().position(|byte| *byte == b' ').unwrap_or(self.0.len());
-        let (word, rest) = self.0.split_at(end);
-        self.0 = rest.get(1..).unwrap_or_default();
-        if word.is_empty() || word.len() > 16 {
-            return None;
-        }
-        word.iter().try_fold(0, |number, byte| Some(number << 4 | u64::from((*byte as char).to_digit(16)?)))
-    }
-
-    fn index(&mut self) -> Option<usize> {
-        usize::try_from(self.number()?).ok()
-    }
+    // Before heaptrack 1.0 was released, it wrote format 1 as its own version.
+    let format = words.number().unwrap_or(u64::from(heaptrack == 0x1_0200));
+    Some((heaptrack, format))
 }
 
 /// The fault of a line.
-type HeaptrackFault = &'static str;
+pub(super) type HeaptrackFault = &'static str;
 
 /// A size, and the stack that allocates it.
 #[derive(Clone, Copy, Default)]
@@ -115,13 +35,16 @@ struct Allocation {
 }
 
 /// The state of reading. All lists are numbered from 1 in the file; their first entries are unused.
-struct HeaptrackReader<'a> {
+pub(super) struct HeaptrackReader<'a> {
     sink: &'a mut dyn EventSink,
     catalog: Catalog,
-    version: u64,
+    pub version: u64,
+    /// True for a file that was not interpreted.
+    is_raw: bool,
     source: Source,
     page_bytes: u64,
     strings: Vec<String>,
+    modules: LoadedModules,
     /// By address: the frames there, innermost first.
     addresses: Vec<Vec<FrameId>>,
     calls: Vec<StackId>,
@@ -135,107 +58,20 @@ struct HeaptrackReader<'a> {
     rss: StringId,
 }
 
-fn read(input: &mut InputStream<'_>, sink: &mut dyn EventSink) -> Result<ReadHistory, InputError> {
-    input.doing = "reading the heaptrack file";
-    let path = input.path;
-    let mut problems = Problems::default();
-    let mut reader = HeaptrackReader::new(sink);
-    let mut cut = None;
-    {
-        let text = decompressed(&mut *input).map_err(|error| InputError::unreadable(path, error))?;
-        let mut lines = HeaptrackLines { text: BufReader::with_capacity(1 << 16, text), line: Vec::new(), number: 0 };
-        loop {
-            match lines.next(&mut reader) {
-                Ok(Some(Ok(()))) => {}
-                Ok(Some(Err(fault))) if lines.number == 1 => return Err(InputError::unusable(path, fault)),
-                Ok(Some(Err(fault))) => problems.add_bad_line(lines.number, fault),
-                Ok(None) => break,
-                // If a file was truncated, everything before the end is used.
-                Err(error) if is_cut(&error) && lines.number > 1 => {
-                    cut = Some(format!("the compressed text ends here: {error}"));
-                    break;
-                }
-                Err(error) => return Err(InputError::unreadable(path, error)),
-            }
-        }
-    }
-    if let Some(what) = cut {
-        problems.damage.push(Damage { offset: input.bytes_read(), length: 0, what: what.into() });
-    }
-    let source = Source { duration: reader.time, ..reader.source };
-    Ok(ReadHistory { source, catalog: reader.catalog, version: reader.version as u16, parts: 0, problems })
-}
-
-/// True for an error of a decompressor about damaged input. Other errors come from the operating system.
-fn is_cut(error: &io::Error) -> bool {
-    error.raw_os_error().is_none()
-        && matches!(
-            error.kind(),
-            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
-        )
-}
-
-/// Splits the text into lines, and passes each to the reader.
-struct HeaptrackLines<R> {
-    text: R,
-    line: Vec<u8>,
-    number: u64,
-}
-
-impl<R: BufRead> HeaptrackLines<R> {
-    /// Reads a line; `None` at the end.
-    fn next(&mut self, reader: &mut HeaptrackReader<'_>) -> io::Result<Option<Result<(), HeaptrackFault>>> {
-        self.line.clear();
-        if !self.append()? {
-            return Ok(None);
-        }
-        self.number += 1;
-        if reader.version >= 3 && self.line.starts_with(b"s ") {
-            // A string may have several lines.
-            while reader.missing_of_string(&self.line) && self.line.len() < LONGEST_LINE {
-                self.line.push(b'\n');
-                if !self.append()? {
-                    break;
-                }
-                self.number += 1;
-            }
-        }
-        let line = if self.line.len() >= LONGEST_LINE { Err("it is too long") } else { Ok(self.line.as_slice()) };
-        Ok(Some(reader.take(line, self.number == 1)))
-    }
-
-    /// Appends a line without its end, up to the limit of its length; false at the end of the text.
-    fn append(&mut self) -> io::Result<bool> {
-        let mut is_any = false;
-        loop {
-            let part = self.text.fill_buf()?;
-            if part.is_empty() {
-                return Ok(is_any);
-            }
-            is_any = true;
-            let end = part.iter().position(|byte| *byte == b'\n');
-            let length = end.unwrap_or(part.len());
-            let room = LONGEST_LINE.saturating_sub(self.line.len());
-            self.line.extend_from_slice(&part[..length.min(room)]);
-            self.text.consume(length + usize::from(end.is_some()));
-            if end.is_some() {
-                return Ok(true);
-            }
-        }
-    }
-}
-
 impl<'a> HeaptrackReader<'a> {
-    fn new(sink: &'a mut dyn EventSink) -> Self {
+    pub fn new(sink: &'a mut dyn EventSink) -> Self {
         let mut catalog = Catalog::default();
         let rss = catalog.strings.intern(gauge::RSS);
+        catalog.name_thread(ThreadId::UNKNOWN, "(all threads)");
         Self {
             sink,
             catalog,
             version: 0,
+            is_raw: false,
             source: Source { kind: SourceKind::new("heaptrack"), ..Source::default() },
             page_bytes: 4096,
             strings: vec![String::new()],
+            modules: LoadedModules::default(),
             addresses: vec![Vec::new()],
             calls: vec![StackId::UNKNOWN],
             allocations: Vec::new(),
@@ -247,13 +83,13 @@ impl<'a> HeaptrackReader<'a> {
     }
 
     /// True if a line does not have the whole string that it begins.
-    fn missing_of_string(&self, line: &[u8]) -> bool {
+    pub fn missing_of_string(&self, line: &[u8]) -> bool {
         let mut words = HexWords(&line[2..]);
         words.index().is_some_and(|length| words.0.len() < length)
     }
 
     /// Processes a line. A numbered item gets its number even if it is invalid, so that later items keep theirs.
-    fn take(&mut self, line: Result<&[u8], HeaptrackFault>, is_first: bool) -> Result<(), HeaptrackFault> {
+    pub fn take(&mut self, line: Result<&[u8], HeaptrackFault>, is_first: bool) -> Result<(), HeaptrackFault> {
         let line = line?;
         if is_first {
             let (_, version) = versions(line).ok_or("it is no heaptrack file")?;
@@ -268,6 +104,9 @@ impl<'a> HeaptrackReader<'a> {
         match kind {
             b"s " => self.string(rest),
             b"i " => self.address(&mut words),
+            b"x " => self.executable(rest),
+            b"m " => self.module(rest),
+            b"t " if self.is_raw => self.raw_call(&mut words),
             b"t " => self.call(&mut words),
             b"a " => self.allocation(&mut words),
             b"+ " => self.allocate(&mut words),
@@ -291,7 +130,7 @@ impl<'a> HeaptrackReader<'a> {
                 let command = String::from_utf8_lossy(rest).into_owned();
                 self.source.command = command.split_whitespace().map(str::to_owned).collect();
                 let first = self.source.command.first().map(String::as_str);
-                self.source.program = highwater_model::program_name(first, "");
+                self.source.program = highwater_model::program_name(first, &self.source.executable);
                 self.sink.begin(&self.source);
                 Ok(())
             }
@@ -301,8 +140,13 @@ impl<'a> HeaptrackReader<'a> {
         }
     }
 
+    /// True if allocations and frees refer to a list of allocations, not to addresses.
+    fn has_indices(&self) -> bool {
+        self.version >= 1 && !self.is_raw
+    }
+
     fn emit(&mut self, kind: EventKind) {
-        self.sink.event(Event { time: self.time, thread: ThreadId(1), kind }, &self.catalog);
+        self.sink.event(Event { time: self.time, thread: ThreadId::UNKNOWN, kind }, &self.catalog);
     }
 
     fn string(&mut self, rest: &[u8]) -> Result<(), HeaptrackFault> {
@@ -310,6 +154,53 @@ impl<'a> HeaptrackReader<'a> {
         let sized = if self.version >= 3 { words.index().and_then(|length| words.0.get(..length)) } else { Some(rest) };
         self.strings.push(String::from_utf8_lossy(sized.unwrap_or_default()).into_owned());
         sized.map(drop).ok_or("the string is shorter than it says")
+    }
+
+    /// The length of a name, where it is written, and what follows the name.
+    fn name<'line>(&self, rest: &'line [u8], ends_line: bool) -> Option<(String, HexWords<'line>)> {
+        let (name, after) = if self.version >= 3 {
+            let mut words = HexWords(rest);
+            let length = words.index()?;
+            (words.0.get(..length)?, words.0.get(length..)?)
+        } else {
+            let end = if ends_line { None } else { rest.iter().position(|byte| *byte == b' ') };
+            rest.split_at(end.unwrap_or(rest.len()))
+        };
+        Some((String::from_utf8_lossy(name).into_owned(), HexWords(after.strip_prefix(b" ").unwrap_or(after))))
+    }
+
+    fn executable(&mut self, rest: &[u8]) -> Result<(), HeaptrackFault> {
+        self.is_raw = true;
+        let (name, _) = self.name(rest, true).ok_or("the path of the executable is expected")?;
+        self.source.executable = name;
+        Ok(())
+    }
+
+    fn module(&mut self, rest: &[u8]) -> Result<(), HeaptrackFault> {
+        self.is_raw = true;
+        let (name, mut words) = self.name(rest, false).ok_or("the name of a module is expected")?;
+        if name == "-" {
+            self.modules.clear();
+            return Ok(());
+        }
+        let path = if name == "x" { self.source.executable.clone() } else { name };
+        let base = words.number().ok_or("the address of the module is expected")?;
+        let parts = std::iter::from_fn(|| words.number().zip(words.number()));
+        let segments: Segments = parts.collect();
+        self.modules.add(&mut self.catalog, &path, base, segments);
+        Ok(())
+    }
+
+    fn raw_call(&mut self, words: &mut HexWords<'_>) -> Result<(), HeaptrackFault> {
+        let parts = words.number().zip(words.index());
+        let found = parts.and_then(|(address, caller)| Some((address, *self.calls.get(caller)?)));
+        let stack = found.map(|(address, caller)| {
+            let frame = Frame { address, module: self.modules.number_of(address), ..Frame::default() };
+            let frame = self.catalog.stacks.intern_frame(frame);
+            self.catalog.stacks.intern_child(caller, frame)
+        });
+        self.calls.push(stack.unwrap_or(StackId::UNKNOWN));
+        stack.map(drop).ok_or("an address and a caller that is known are expected")
     }
 
     fn address(&mut self, words: &mut HexWords<'_>) -> Result<(), HeaptrackFault> {
@@ -327,7 +218,7 @@ impl<'a> HeaptrackReader<'a> {
         let mut frames = Vec::new();
         for (position, (function, file, line)) in places.iter().enumerate() {
             let frame = catalog.intern_frame(&FrameText {
-                function: text(*function),
+                function: &demangle(text(*function)),
                 file: text(*file),
                 line: u32::try_from(*line).unwrap_or(0),
                 module: text(module),
@@ -361,7 +252,7 @@ impl<'a> HeaptrackReader<'a> {
     }
 
     fn allocate(&mut self, words: &mut HexWords<'_>) -> Result<(), HeaptrackFault> {
-        let (Allocation { size, stack }, address) = if self.version >= 1 {
+        let (Allocation { size, stack }, address) = if self.has_indices() {
             let index = words.index().ok_or("an allocation is expected")?;
             let allocation = *self.allocations.get(index).ok_or("the allocation is not known")?;
             let address = self.next_address;
@@ -379,7 +270,7 @@ impl<'a> HeaptrackReader<'a> {
 
     fn free(&mut self, words: &mut HexWords<'_>) -> Result<(), HeaptrackFault> {
         let number = words.number().ok_or("what is freed is expected")?;
-        let address = if self.version >= 1 {
+        let address = if self.has_indices() {
             let live = usize::try_from(number).ok().and_then(|index| self.live.get_mut(index));
             // No block has this address, so the free is counted as one without an allocation.
             live.ok_or("the allocation is not known")?.pop().unwrap_or(APART - 1)
@@ -388,5 +279,16 @@ impl<'a> HeaptrackReader<'a> {
         };
         self.emit(EventKind::Deallocate { address, claimed_size: None });
         Ok(())
+    }
+
+    /// Finds names for a raw file's addresses, and returns what was read.
+    pub fn finish(self, problems: Problems) -> ReadHistory {
+        let Self { mut catalog, modules, mut source, .. } = self;
+        source.duration = self.time;
+        if self.is_raw {
+            let missing = modules.find_names(&mut catalog, &mut Symbolizer::with_users_cache());
+            source.notes.extend(missing);
+        }
+        ReadHistory { source, catalog, version: self.version as u16, parts: 0, problems }
     }
 }
