@@ -10,10 +10,12 @@
 //! Reads and writes (`bkacc`) are never known. The format is described in Valgrind's `dhat/dh_main.c`.
 
 use crate::call_tree::{CallTree, Interned, frame_name};
-use crate::format::{ExportError, ExportFormat, ExportOptions, Write, knows_allocated};
+use crate::format::{ExportError, ExportFormat, ExportOptions, Write};
 use crate::json_stream::{list, value, values};
 use highwater_model::groups::Metric;
-use highwater_model::{AllocId, Block, ByteSum, Figures, FrameText, Nanos, NumberLedger, Op, Snapshot, Source, Step};
+use highwater_model::{
+    AllocId, Block, ByteSum, Clock, Figures, FrameText, Nanos, NumberLedger, Op, Snapshot, Source, Step,
+};
 use highwater_store::{Moment, Recording, RecordingError, WalkItem};
 use rustc_hash::FxHashMap;
 use serde_json::json;
@@ -46,6 +48,11 @@ const VERSION: u32 = 2;
 const SHORT_LIVED: u64 = 10;
 
 fn write(snapshot: &Snapshot, options: &ExportOptions<'_>, out: &mut dyn io::Write) -> Result<(), ExportError> {
+    if !snapshot.source.knows_live_blocks() {
+        return Err(ExportError::Lacking(
+            "a DHAT profile counts blocks, and this file has bytes alone; pprof and folded do not need them",
+        ));
+    }
     let mut frames = Interned::default();
     frames.place("[root]".to_owned());
     let tree = CallTree::of(snapshot, options.metric, options.keep, |frame| frames.place(frame_text(frame)))?;
@@ -56,10 +63,15 @@ fn write(snapshot: &Snapshot, options: &ExportOptions<'_>, out: &mut dyn io::Wri
     let source = &snapshot.source;
     let (verb, bytes, blocks) = if past.is_some() { totals_of(Metric::Allocated) } else { totals_of(options.metric) };
     // The stacks of an image say what holds the objects.
-    let verb = if knows_allocated(source) { verb } else { "Live" };
+    let verb = if source.knows_allocated() { verb } else { "Live" };
     let command = if source.command.is_empty() { source.program.clone() } else { source.command.join(" ") };
     let mode = if snapshot.is_estimate() { "heap, estimated from samples" } else { "heap" };
-    let (unit, million) = if source.untimed { ("lines", "million lines") } else { ("µs", "s") };
+    let (unit, million) = match source.clock {
+        Clock::Time => ("µs", "s"),
+        Clock::Lines => ("lines", "million lines"),
+        Clock::Instructions => ("instrs", "Minstr"),
+        Clock::Bytes => ("bytes", "MB"),
+    };
     write!(
         out,
         r#"{{"dhatFileVersion":{VERSION},"mode":"{mode}","verb":"{verb}","bklt":{},"bkacc":false"#,
@@ -130,9 +142,9 @@ fn frame_text(frame: &FrameText<'_>) -> String {
     }
 }
 
-/// A time in the unit of the file: microseconds, or lines.
+/// A time in the unit of the file.
 fn time(source: &Source, time: Nanos) -> u64 {
-    if source.untimed { time.0 } else { time.0 / 1000 }
+    if source.is_untimed() { time.0 } else { time.0 / 1000 }
 }
 
 /// What is known of the time before the instant. The sites are numbered by the calls that they end in.
@@ -175,7 +187,7 @@ impl PastSite {
     }
 
     fn lifetimes(&self, source: &Source) -> u64 {
-        let lived = if source.untimed { self.lived } else { self.lived / 1000 };
+        let lived = if source.is_untimed() { self.lived } else { self.lived / 1000 };
         u64::try_from(lived).unwrap_or(u64::MAX)
     }
 }

@@ -12,7 +12,7 @@
 //! Format: `src/types/profile.ts` and `docs-developer/CHANGELOG-formats.md` of <https://github.com/firefox-devtools/profiler>.
 
 use crate::call_tree::{CallTree, Interned, frame_name};
-use crate::format::{ExportError, ExportFormat, ExportOptions, Write, knows_allocated};
+use crate::format::{ExportError, ExportFormat, ExportOptions, Write};
 use crate::json_stream::{value, values};
 use highwater_model::groups::Metric;
 use highwater_model::{ByteSum, FrameText, NamedInstant, Nanos, Snapshot, Source};
@@ -97,7 +97,7 @@ fn write(snapshot: &Snapshot, options: &ExportOptions<'_>, out: &mut dyn io::Wri
     let mut tables = Tables::default();
     let tree = CallTree::of(snapshot, options.metric, options.keep, |frame| tables.frame(frame))?;
     let samples = samples(snapshot, options.metric, &tree);
-    let recording = options.recording.filter(|_| !snapshot.source.untimed);
+    let recording = options.recording.filter(|_| !snapshot.source.is_untimed());
     let (memory, marks) = match recording {
         Some(recording) => (live_memory(recording)?, marks(recording)?),
         None => (Vec::new(), Vec::new()),
@@ -116,7 +116,7 @@ fn write(snapshot: &Snapshot, options: &ExportOptions<'_>, out: &mut dyn io::Wri
     write_thread_head(snapshot, options.metric, out)?;
     out.write_all(b",\"samples\":")?;
     write_samples(&samples, if options.metric.is_bytes() { "bytes" } else { "samples" }, out)?;
-    if options.metric != Metric::Allocated && knows_allocated(&snapshot.source) {
+    if options.metric != Metric::Allocated && snapshot.source.knows_allocated() {
         let allocated = tree.sums(|figures| figures.allocated_bytes);
         let samples: Vec<FirefoxSample> = at_once(snapshot.at, &allocated).collect();
         out.write_all(b",\"nativeAllocations\":")?;
@@ -156,7 +156,7 @@ fn file_name(path: &str) -> &str {
 
 fn meta(snapshot: &Snapshot) -> serde_json::Value {
     let source = &snapshot.source;
-    let end = if source.untimed { Nanos(0) } else { source.duration.max(snapshot.at) };
+    let end = if source.is_untimed() { Nanos(0) } else { source.duration.max(snapshot.at) };
     json!({
         "version": 24,
         "preprocessedProfileVersion": VERSION,
@@ -205,7 +205,7 @@ fn library((path, build_id): &(String, String)) -> serde_json::Value {
 /// The samples of a metric, in the order of their times.
 fn samples(snapshot: &Snapshot, metric: Metric, tree: &CallTree) -> Vec<FirefoxSample> {
     let source = &snapshot.source;
-    let has_births = !source.aggregated && !source.untimed && snapshot.accounts.blocks().next().is_some();
+    let has_births = !source.aggregated && !source.is_untimed() && snapshot.accounts.blocks().next().is_some();
     if metric.is_live() && has_births {
         return by_birth(snapshot, tree);
     }

@@ -2,8 +2,8 @@
 
 use crate::{csv, dhat, firefox, flamegraph, folded, json, memtrace, pprof, speedscope};
 use highwater_formats::flamegraph::FlameGraphError;
+use highwater_model::Snapshot;
 use highwater_model::groups::{Keep, Metric};
-use highwater_model::{Snapshot, Source, SourceKind};
 use highwater_store::Recording;
 use std::{fmt, io};
 
@@ -96,6 +96,9 @@ pub enum ExportError {
     /// The file could not be written.
     #[error("{0}")]
     Write(#[from] io::Error),
+    /// The source lacks figures that the format must have.
+    #[error("{0}")]
+    Lacking(&'static str),
     /// There is nothing to draw, or too much.
     #[error("{0}")]
     Drawing(FlameGraphError),
@@ -119,11 +122,6 @@ pub fn by_key(key: &str) -> Option<&'static dyn ExportFormat> {
 pub fn by_file_name(name: &str) -> Option<&'static dyn ExportFormat> {
     let matching = EXPORTS.iter().copied().filter(|format| name.ends_with(format.ending()));
     matching.max_by_key(|format| format.ending().len())
-}
-
-/// True if the source counts what was ever allocated. A memory image shows only what is there.
-pub(crate) fn knows_allocated(source: &Source) -> bool {
-    source.kind != SourceKind::IMAGE
 }
 
 #[cfg(test)]

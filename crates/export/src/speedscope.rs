@@ -6,7 +6,7 @@
 //! Format: <https://www.speedscope.app/file-format-schema.json>.
 
 use crate::call_tree::{CallTree, Interned, frame_name};
-use crate::format::{ExportError, ExportFormat, ExportOptions, Write, knows_allocated};
+use crate::format::{ExportError, ExportFormat, ExportOptions, Write};
 use crate::json_stream::{list, value, values};
 use highwater_model::Snapshot;
 use highwater_model::groups::Metric;
@@ -50,7 +50,7 @@ fn metrics(snapshot: &Snapshot, chosen: Metric) -> Vec<Metric> {
     let mut metrics = vec![chosen];
     for other in [Metric::Live, Metric::Allocated, Metric::Allocations] {
         let is_same = other == chosen || (other == Metric::Live && chosen.is_live());
-        let is_known = other == Metric::Live || knows_allocated(&snapshot.source);
+        let is_known = other == Metric::Live || snapshot.source.knows_allocated();
         if !is_same && is_known {
             metrics.push(other);
         }

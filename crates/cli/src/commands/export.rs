@@ -146,6 +146,7 @@ pub fn failure(target: &str, error: ExportError) -> Failure {
     match error {
         ExportError::Write(error) => Failure::writing(target, &error),
         ExportError::Read(error) => Failure::fault(format_args!("cannot read: {}", reason(&error))),
+        ExportError::Lacking(why) => Failure::fault(why),
         ExportError::Drawing(long @ FlameGraphError::TooLong { .. }) => Failure::fault(format_args!(
             "{long}; choose some with --filter, write --to folded, or look at the flame graph of 'highwater view'"
         )),
