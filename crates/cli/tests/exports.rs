@@ -370,6 +370,41 @@ fn dhat_agrees_with_the_report_on_each_site_of_a_real_program() {
 }
 
 #[test]
+fn dhat_of_a_damaged_recording_claims_no_history() {
+    let place = Place::new();
+    let run =
+        place.run(["record", "-o", "whole.hw", "--", "/usr/bin/python3", "-c", "[str(i) * 100 for i in range(9999)]"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let mut bytes = std::fs::read(place.file("whole.hw")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 4].copy_from_slice(&[0xff, 0, 0xff, 0]);
+    place.write("damaged.hw", bytes);
+    let run = place.highwater("export damaged.hw --to dhat -o exported");
+    assert!(run.code == 0 && run.stderr.contains("everything else is used"), "{}", run.stderr);
+    let read = read_back(&place, "dhat");
+    assert_eq!((&read["bklt"], &read["verb"]), (&json!(false), &json!("Allocated and live")));
+    let live: u64 = read["pps"].as_array().unwrap().iter().map(|point| point["tb"].as_u64().unwrap()).sum();
+    assert_eq!(live, place.json("report damaged.hw")["totals"]["live_bytes"]);
+}
+
+#[test]
+fn estimated_bytes_by_birth_sum_to_those_of_the_sites() {
+    let place = Place::new();
+    let program = "[str(i) * 100 for i in range(9999)]";
+    let run = place.run(["record", "--sample", "512", "-o", "kitchen.hw", "--", "/usr/bin/python3", "-c", program]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    exported(&place, "--to folded --at peak");
+    let sites = read_back(&place, "folded")["stacks"]["total"].clone();
+    exported(&place, "--to firefox --at peak");
+    assert_eq!(read_back(&place, "firefox")["samples"]["total"], sites);
+    exported(&place, "--to dhat --at peak");
+    let read = read_back(&place, "dhat");
+    assert_eq!(read["mode"], "heap, estimated from samples");
+    let live: u64 = read["pps"].as_array().unwrap().iter().map(|point| point["eb"].as_u64().unwrap()).sum();
+    assert_eq!(sites, live);
+}
+
+#[test]
 fn odd_names_and_stacks_survive_every_format() {
     let place = Place::new();
     let lines = [
