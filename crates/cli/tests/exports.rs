@@ -251,7 +251,7 @@ fn the_firefox_profile_has_births_memory_over_time_and_marks() {
     let read = read_back(&place, "firefox");
     assert_eq!(read["times"], json!([1000.0, 2000.0, 4000.0]));
     let memory: Vec<(f64, u64)> = serde_json::from_value(read["memory"].clone()).unwrap();
-    let at = |time: f64| memory.iter().filter(|point| point.0 <= time).next_back().unwrap().1;
+    let at = |time: f64| memory.iter().rfind(|point| point.0 <= time).unwrap().1;
     assert_eq!(
         [0.0, 1000.0, 2500.0, 4000.0, 5000.0, 6000.0, 7000.0, 10000.0].map(at),
         [0, 1000, 1500, 5500, 1500, 1800, 800, 800]
