@@ -87,7 +87,7 @@ pub enum Command {
     Timeline(commands::timeline::TimelineArgs),
     /// Open the viewer in the browser
     View(commands::view::ViewArgs),
-    /// Write an instant or the whole history in another tool's format: pprof, folded stacks, flame graph, JSON, CSV, memtrace
+    /// Write an instant or the whole history in another tool's format: pprof, folded stacks, flame graph, speedscope, Firefox Profiler, DHAT, JSON, CSV, memtrace
     Export(commands::export::Export),
     /// Make a recording of another tool's file: JSON lines, an OCaml memtrace, a heaptrack file, an object log, a memory image
     Import(commands::import::Import),

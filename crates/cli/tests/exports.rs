@@ -251,7 +251,7 @@ fn the_firefox_profile_has_births_memory_over_time_and_marks() {
     let read = read_back(&place, "firefox");
     assert_eq!(read["times"], json!([1000.0, 2000.0, 4000.0]));
     let memory: Vec<(f64, u64)> = serde_json::from_value(read["memory"].clone()).unwrap();
-    let at = |time: f64| memory.iter().filter(|point| point.0 <= time).next_back().unwrap().1;
+    let at = |time: f64| memory.iter().rfind(|point| point.0 <= time).unwrap().1;
     assert_eq!(
         [0.0, 1000.0, 2500.0, 4000.0, 5000.0, 6000.0, 7000.0, 10000.0].map(at),
         [0, 1000, 1500, 5500, 1500, 1800, 800, 800]
@@ -367,6 +367,41 @@ fn dhat_agrees_with_the_report_on_each_site_of_a_real_program() {
     let sum = |name: &str| points.iter().map(|point| point[name].as_u64().unwrap()).sum::<u64>();
     assert_eq!(sum("gb"), report["totals"]["peak_bytes"]);
     assert_eq!(sum("gbk"), place.json("report kitchen.hw --at peak")["totals"]["live_blocks"]);
+}
+
+#[test]
+fn dhat_of_a_damaged_recording_claims_no_history() {
+    let place = Place::new();
+    let run =
+        place.run(["record", "-o", "whole.hw", "--", "/usr/bin/python3", "-c", "[str(i) * 100 for i in range(9999)]"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let mut bytes = std::fs::read(place.file("whole.hw")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 4].copy_from_slice(&[0xff, 0, 0xff, 0]);
+    place.write("damaged.hw", bytes);
+    let run = place.highwater("export damaged.hw --to dhat -o exported");
+    assert!(run.code == 0 && run.stderr.contains("everything else is used"), "{}", run.stderr);
+    let read = read_back(&place, "dhat");
+    assert_eq!((&read["bklt"], &read["verb"]), (&json!(false), &json!("Allocated and live")));
+    let live: u64 = read["pps"].as_array().unwrap().iter().map(|point| point["tb"].as_u64().unwrap()).sum();
+    assert_eq!(live, place.json("report damaged.hw")["totals"]["live_bytes"]);
+}
+
+#[test]
+fn estimated_bytes_by_birth_sum_to_those_of_the_sites() {
+    let place = Place::new();
+    let program = "[str(i) * 100 for i in range(9999)]";
+    let run = place.run(["record", "--sample", "512", "-o", "kitchen.hw", "--", "/usr/bin/python3", "-c", program]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    exported(&place, "--to folded --at peak");
+    let sites = read_back(&place, "folded")["stacks"]["total"].clone();
+    exported(&place, "--to firefox --at peak");
+    assert_eq!(read_back(&place, "firefox")["samples"]["total"], sites);
+    exported(&place, "--to dhat --at peak");
+    let read = read_back(&place, "dhat");
+    assert_eq!(read["mode"], "heap, estimated from samples");
+    let live: u64 = read["pps"].as_array().unwrap().iter().map(|point| point["eb"].as_u64().unwrap()).sum();
+    assert_eq!(sites, live);
 }
 
 #[test]

@@ -15,8 +15,9 @@ use crate::call_tree::{CallTree, Interned, frame_name};
 use crate::format::{ExportError, ExportFormat, ExportOptions, Write};
 use crate::json_stream::{value, values};
 use highwater_model::groups::Metric;
-use highwater_model::{ByteSum, FrameText, NamedInstant, Nanos, Snapshot, Source};
+use highwater_model::{ByteSum, FrameText, NamedInstant, Nanos, Snapshot, Source, StackId};
 use highwater_store::{Recording, RecordingError, WalkItem};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -217,21 +218,21 @@ fn at_once(at: Nanos, weights: &[u64]) -> impl Iterator<Item = FirefoxSample> {
     weighted.map(move |(call, weight)| FirefoxSample { at, call, weight: *weight })
 }
 
-/// The live blocks by the time of their birth. The weights of a call add up to its live bytes, also if these are estimates: the rounding of
-/// each sum is made up for by the next.
+/// The live blocks by the time of their birth. The weights of a site add up to its live bytes, also if these are estimates: the rounding of each sum
+/// is made up for by the next.
 fn by_birth(snapshot: &Snapshot, tree: &CallTree) -> Vec<FirefoxSample> {
     let part = (snapshot.at.0 / TIME_PARTS).max(1);
-    let mut groups: BTreeMap<(u64, u32), (Nanos, ByteSum)> = BTreeMap::new();
+    let mut groups: BTreeMap<(u64, StackId), (Nanos, ByteSum)> = BTreeMap::new();
     for block in snapshot.accounts.blocks() {
-        let Some(call) = tree.end_of(block.stack) else { continue };
-        let (first, sum) = groups.entry((block.time.0 / part, call)).or_insert((block.time, ByteSum::ZERO));
+        let (first, sum) = groups.entry((block.time.0 / part, block.stack)).or_insert((block.time, ByteSum::ZERO));
         *first = block.time.min(*first);
         *sum += block.live_amount();
     }
-    let mut sums = vec![ByteSum::ZERO; tree.calls().len()];
+    let mut sums: FxHashMap<StackId, ByteSum> = FxHashMap::default();
     let mut samples: Vec<FirefoxSample> = Vec::with_capacity(groups.len());
-    for ((_, call), (at, amount)) in groups {
-        let sum = &mut sums[call as usize];
+    for ((_, stack), (at, amount)) in groups {
+        let Some(call) = tree.end_of(stack) else { continue };
+        let sum = sums.entry(stack).or_default();
         let before = sum.rounded();
         *sum += amount;
         samples.push(FirefoxSample { at, call, weight: sum.rounded() - before });
