@@ -174,6 +174,9 @@ fn of_blocks(
 ) -> Result<(Vec<u64>, FxHashMap<StackId, SiteSurvivors>), QueryError> {
     let (history, window) = (&query.history, query.window);
     let last = history.snapshot(history.moment_at(window.to))?;
+    if last.source.aggregated && last.source.snapshot {
+        return Err(QueryError::failed("the file knows one instant only; a diff of two files shows what grew"));
+    }
     must_have_blocks(&last)?;
     let length = u128::from(window.to.0 - window.from.0);
     let times: Vec<u64> =

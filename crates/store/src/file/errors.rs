@@ -135,6 +135,9 @@ impl fmt::Display for RecordingError {
             Self::UnknownMark { name, known } => {
                 write!(f, "no mark is named '{name}'; there are: {}", known.join(", "))
             }
+            Self::OneInstant { asked, at: Nanos(0) } => {
+                write!(f, "the file knows one instant only; it does not know '{asked}'")
+            }
             Self::OneInstant { asked, at } => {
                 write!(f, "a snapshot knows one instant only, its end at {at}; it does not know '{asked}'")
             }
