@@ -4,7 +4,7 @@ use crate::error::InputError;
 use crate::problems::Problems;
 use crate::profile::Profile;
 use crate::stream::InputStream;
-use crate::{events, heaptrack, hw, image, memtrace, objlog};
+use crate::{dhat, events, heaptrack, hw, image, memtrace, objlog};
 use highwater_model::{Catalog, Damage, EventSink, Source, SourceKind};
 use highwater_store::{EventLog, Written};
 use std::fs::File;
@@ -18,6 +18,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &hw::HwFormat,
     &memtrace::MemtraceFormat,
     &heaptrack::HeaptrackFormat,
+    &dhat::DhatFormat,
     &events::EventLinesFormat,
     &objlog::ObjectLogFormat,
     &image::ImageFormat,

@@ -11,6 +11,7 @@
 //! This crate prints nothing: messages about a file are in [`InputError`] and [`Problems`].
 #![forbid(unsafe_code)]
 
+mod dhat;
 mod error;
 mod events;
 mod file;
@@ -25,6 +26,7 @@ mod problems;
 mod profile;
 mod stream;
 mod temporary;
+mod valgrind_frame;
 
 pub use error::InputError;
 pub use file::{InputFile, open, open_while};
