@@ -4,7 +4,7 @@ use crate::error::InputError;
 use crate::problems::Problems;
 use crate::profile::Profile;
 use crate::stream::InputStream;
-use crate::{dhat, events, heaptrack, hw, image, memtrace, objlog};
+use crate::{dhat, events, heaptrack, hw, image, massif, memtrace, objlog};
 use highwater_model::{Catalog, Damage, EventSink, Source, SourceKind};
 use highwater_store::{EventLog, Written};
 use std::fs::File;
@@ -19,6 +19,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &memtrace::MemtraceFormat,
     &heaptrack::HeaptrackFormat,
     &dhat::DhatFormat,
+    &massif::MassifFormat,
     &events::EventLinesFormat,
     &objlog::ObjectLogFormat,
     &image::ImageFormat,

@@ -20,6 +20,7 @@ mod heaptrack;
 mod hw;
 pub mod image;
 mod import;
+mod massif;
 mod memtrace;
 mod objlog;
 mod problems;
