@@ -4,7 +4,7 @@ use crate::error::InputError;
 use crate::problems::Problems;
 use crate::profile::Profile;
 use crate::stream::InputStream;
-use crate::{dhat, events, heaptrack, hw, image, massif, memtrace, objlog};
+use crate::{dhat, events, heaptrack, hw, image, massif, memtrace, objlog, v8_sampling};
 use highwater_model::{Catalog, Damage, EventSink, Source, SourceKind};
 use highwater_store::{EventLog, Written};
 use std::fs::File;
@@ -20,6 +20,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &heaptrack::HeaptrackFormat,
     &dhat::DhatFormat,
     &massif::MassifFormat,
+    &v8_sampling::V8SamplingFormat,
     &events::EventLinesFormat,
     &objlog::ObjectLogFormat,
     &image::ImageFormat,

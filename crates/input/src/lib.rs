@@ -20,6 +20,7 @@ mod heaptrack;
 mod hw;
 pub mod image;
 mod import;
+mod json_events;
 mod massif;
 mod memtrace;
 mod objlog;
@@ -27,6 +28,7 @@ mod problems;
 mod profile;
 mod stream;
 mod temporary;
+mod v8_sampling;
 mod valgrind_frame;
 
 pub use error::InputError;
