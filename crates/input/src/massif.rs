@@ -22,6 +22,8 @@
 //! children is a site that ends at that node. The overhead of the heap (`extra`) and the stacks are in the total of a snapshot and in no tree: they are
 //! sites of their own. Of a snapshot without a tree only the sums are known: its heap belongs to the unknown stack.
 //!
+//! Other tools of valgrind write the same syntax as *xtree reports*: their snapshots are figures, not instants, and they are refused.
+//!
 //! Lines are read one by one. The indentation of a node must be its depth, so that the work is in proportion to the length of the file.
 
 mod tree;
@@ -206,6 +208,11 @@ impl MassifReader {
                 self.unit = Some(TimeUnit::of(unit).ok_or(Fault::OfFile(unknown))?);
             }
             Some(("cmd", command)) => self.command = command.to_owned(),
+            Some(("desc", about)) if about.starts_with("xtree") => {
+                return Err(Fault::OfFile(
+                    "an xtree report has several figures of one instant, and is no profile of massif",
+                ));
+            }
             Some(("desc", _)) => {}
             _ => return Err(Fault::OfLine("it is of no known kind")),
         }

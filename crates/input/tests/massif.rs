@@ -199,6 +199,16 @@ fn a_tree_that_is_cut_or_odd_is_reported_and_used() {
     assert!(error.ends_with("line 3: the time_unit is none of i, ms and B"), "{error}");
 }
 
+#[test]
+fn an_xtree_report_is_refused() {
+    let text = with_tree("n0: 100 curB : currently allocated Bytes\n").replace("(none)", "xtree.produce_report");
+    let error = opened(text).map(drop).unwrap_err().to_string();
+    assert!(
+        error.ends_with("line 1: an xtree report has several figures of one instant, and is no profile of massif"),
+        "{error}"
+    );
+}
+
 proptest! {
     #[test]
     fn changed_files_are_refused_or_sound((changes, cut) in any_changes(), at in 0..FIXTURES.len(), is_cut: bool) {
