@@ -314,6 +314,7 @@ fn trend(times: &[u64], curve: &[u64]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use highwater_model::{AccountsState, FrameText};
 
     #[test]
     fn what_grows_steadily_is_told_from_what_was_built_once_and_what_is_replaced() {
@@ -326,5 +327,20 @@ mod tests {
         assert!(built_once.1 < 0.1 && replaced.1 < 0.1, "{built_once:?} {replaced:?}");
         assert_eq!(of(|_| 7), (0.0, 0.0));
         assert_eq!(of(|at| 100 - at), (0.0, 0.0));
+    }
+
+    #[test]
+    fn named_sums_beside_the_unknown_stack_are_no_stacks() {
+        let mut catalog = Catalog::default();
+        let frame = |function| FrameText { function, ..FrameText::default() };
+        let sum = catalog.intern_stack(&[frame("[overhead]")]);
+        let site = catalog.intern_stack(&[frame("parse"), frame("main")]);
+        let lacks_stacks = |stacks: &[StackId]| {
+            let mut state = AccountsState::default();
+            stacks.iter().for_each(|stack| state.sites.at(*stack).allocated_bytes = 5);
+            super::lacks_stacks(&Accounts::from_state(state), &catalog)
+        };
+        assert!(lacks_stacks(&[StackId::UNKNOWN]) && lacks_stacks(&[StackId::UNKNOWN, sum]));
+        assert!(!lacks_stacks(&[StackId::UNKNOWN, sum, site]) && !lacks_stacks(&[sum]) && !lacks_stacks(&[]));
     }
 }
