@@ -4,7 +4,7 @@ use crate::error::InputError;
 use crate::problems::Problems;
 use crate::profile::Profile;
 use crate::stream::InputStream;
-use crate::{dump, events, heaptrack, hw, image, memray, memtrace, objlog, pprof};
+use crate::{dhat, dump, events, heaptrack, hw, image, massif, memray, memtrace, objlog, pprof, v8_sampling};
 use highwater_image::dumps::v8::V8Snapshot;
 use highwater_model::{Catalog, Damage, EventSink, Source, SourceKind};
 use highwater_store::{EventLog, Written};
@@ -23,6 +23,9 @@ pub static FORMATS: &[&dyn Format] = &[
     &pprof::PprofFormat,
     &pprof::HeapTextFormat,
     &memray::MemrayFormat,
+    &dhat::DhatFormat,
+    &massif::MassifFormat,
+    &v8_sampling::V8SamplingFormat,
     &events::EventLinesFormat,
     &objlog::ObjectLogFormat,
     &image::ImageFormat,

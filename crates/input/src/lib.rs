@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod dump;
+mod dhat;
 mod error;
 mod events;
 mod file;
@@ -21,6 +22,8 @@ mod hw;
 pub mod image;
 mod import;
 mod memray;
+mod json_events;
+mod massif;
 mod memtrace;
 mod modules;
 mod objlog;
@@ -29,6 +32,8 @@ mod problems;
 mod profile;
 mod stream;
 mod temporary;
+mod v8_sampling;
+mod valgrind_frame;
 
 pub use error::InputError;
 pub use file::{InputFile, format_of_file, open, open_while};

@@ -13,7 +13,7 @@ use crate::query::Query;
 use crate::stacks::no_stacks;
 use highwater_formats::json::{FrameAnswer, StackTableAnswer};
 use highwater_model::groups::GroupKey;
-use highwater_model::{ByteSum, StackId, grouped};
+use highwater_model::{Accounts, ByteSum, Catalog, StackId, grouped};
 use highwater_store::Recording;
 use highwater_store::history::{BlockLife, Moment, Work};
 use rustc_hash::FxHashMap;
@@ -223,7 +223,7 @@ fn of_blocks(
     Ok((times, sites))
 }
 
-/// The sites that hold something at the last state of the window, and the times of its states. A state that no stack is known of is left out.
+/// The sites that hold something at the last state of the window, and the times of its states. A state without call stacks is left out.
 fn of_states(
     query: &Query,
     filter: &CompiledFilter,
@@ -238,9 +238,7 @@ fn of_states(
     for (number, at) in (1..).zip(states).filter(|(_, at)| window.has(*at)) {
         let figures = history.figures(Moment::Event(number))?;
         let accounts = &figures.accounts;
-        let unknown = accounts.sites().iter().find(|(stack, _)| *stack == StackId::UNKNOWN);
-        let live = accounts.totals().figures.live_bytes();
-        if live > 0 && unknown.is_some_and(|(_, site)| site.live_bytes() == live) {
+        if lacks_stacks(accounts, history.catalog()) {
             continue;
         }
         for (stack, site) in accounts.sites().iter().filter(|(stack, _)| filter.passes_stack(*stack)) {
@@ -262,6 +260,17 @@ fn of_states(
     };
     let sites = sites.into_iter().filter_map(survivors).collect();
     Ok((times, sites))
+}
+
+/// True if memory belongs to the unknown stack, and all other sites are single frames: sums that have a name, such as the overhead of an allocator.
+fn lacks_stacks(accounts: &Accounts, catalog: &Catalog) -> bool {
+    let depth = |stack| catalog.stacks.frames_of(stack).take(2).count();
+    let (mut is_unknown, mut deepest) = (false, 0);
+    for (stack, _) in accounts.sites().iter().filter(|(_, site)| site.live_bytes() > 0) {
+        is_unknown |= stack == StackId::UNKNOWN;
+        deepest = deepest.max(depth(stack));
+    }
+    is_unknown && deepest < 2
 }
 
 /// The part of the survivors that was already born at each point.
@@ -308,6 +317,7 @@ fn trend(times: &[u64], curve: &[u64]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use highwater_model::{AccountsState, FrameText};
 
     #[test]
     fn what_grows_steadily_is_told_from_what_was_built_once_and_what_is_replaced() {
@@ -320,5 +330,20 @@ mod tests {
         assert!(built_once.1 < 0.1 && replaced.1 < 0.1, "{built_once:?} {replaced:?}");
         assert_eq!(of(|_| 7), (0.0, 0.0));
         assert_eq!(of(|at| 100 - at), (0.0, 0.0));
+    }
+
+    #[test]
+    fn named_sums_beside_the_unknown_stack_are_no_stacks() {
+        let mut catalog = Catalog::default();
+        let frame = |function| FrameText { function, ..FrameText::default() };
+        let sum = catalog.intern_stack(&[frame("[overhead]")]);
+        let site = catalog.intern_stack(&[frame("parse"), frame("main")]);
+        let lacks_stacks = |stacks: &[StackId]| {
+            let mut state = AccountsState::default();
+            stacks.iter().for_each(|stack| state.sites.at(*stack).allocated_bytes = 5);
+            super::lacks_stacks(&Accounts::from_state(state), &catalog)
+        };
+        assert!(lacks_stacks(&[StackId::UNKNOWN]) && lacks_stacks(&[StackId::UNKNOWN, sum]));
+        assert!(!lacks_stacks(&[StackId::UNKNOWN, sum, site]) && !lacks_stacks(&[sum]) && !lacks_stacks(&[]));
     }
 }

@@ -19,6 +19,10 @@ const EVENT_LINES: &str = r#"{"event":"source","program":"demo","pid":7,"host":"
 const HEAPTRACK: &str = "v 10400 3\nX ./demo -x\nI 1000 5e27ec\ns 4 main\ns b two\nlines!!\ni 401136 1 1 2 2a 1 2 7\ni 10 0\nt 1 0\nt 2 1\na 40 1\na 10 2\n\
     + 0\n+ 1\nc 2f\nR 3c3\n- 0\n- 0\n# strings: 2\nA\nS leak:x\n";
 
+const HEAP_PROFILE: &str = r#"{"head":{"callFrame":{"functionName":"(root)","scriptId":"0","url":"","lineNumber":-1,"columnNumber":-1},"selfSize":0,"id":1,"children":[
+{"callFrame":{"functionName":"a\u00e9","scriptId":"3","url":"file:///a.js","lineNumber":4,"columnNumber":7},"selfSize":640,"id":2,"children":[]}]},
+"samples":[{"size":640,"nodeId":2,"ordinal":1}],"startTime":1.5,"other":[true,null,{"a":[]}]}"#;
+
 const ODD_LINES: &str = "\u{feff}# a comment\r\n\n{\"event\":\"free\",\"address\":-1}\n{\"event\":\"alloc\",\"address\":16,\
     \"size\":18446744073709551615}\n{\"event\":\"alloc\",\"address\":16,\"size\":1e3}\n{\"event\":\"alloc\",\"address\":16,\
     \"size\":9,\"time_ns\":5,\"extra\":{\"a\":[1,{}]}}\n{\"event\":\"explode\"}\n[]\n{\"a\":\"\\q\"}\n\
@@ -92,7 +96,25 @@ fn main() -> io::Result<()> {
     seed("http_request", "posted", b"POST /api/1/live/snapshot?pid=7 HTTP/1.0\r\nhost:localhost:80\r\nContent-Length: 3\r\nConnection: keep-alive\r\n\r\nabc")?;
     images()?;
     hosts()?;
+    profiles()?;
     traces()
+}
+
+/// Profiles of other tools: fixtures of the tests.
+fn profiles() -> io::Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/input/tests/fixtures");
+    for (target, name, path) in [
+        ("dhat", "valgrind", "dhat/valgrind.json"),
+        ("dhat", "rising", "dhat/rising.json"),
+        ("dhat", "rust", "dhat/rust.json"),
+        ("massif", "instructions", "massif/instructions.out"),
+        ("massif", "stacks", "massif/stacks.out"),
+        ("massif", "pages", "massif/pages.out"),
+        ("heapprofile", "node", "v8-sampling/node.heapprofile"),
+    ] {
+        seed(target, name, &fs::read(folder.join(path))?)?;
+    }
+    seed("heapprofile", "small", HEAP_PROFILE.as_bytes())
 }
 
 /// Changes of real images, as `examine_image` takes them: a byte that chooses, then places and words.

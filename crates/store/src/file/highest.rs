@@ -2,6 +2,7 @@
 
 use super::events::EventsSummary;
 use super::recording::Recording;
+use super::snapshot_writer::bytes_without_stack;
 use super::walk::WalkItem;
 use highwater_model::{Accounts, Nanos, NumberLedger};
 use std::io;
@@ -94,13 +95,21 @@ impl Recording {
         Ok(highest)
     }
 
-    /// The same of states between which no events are known: the state before the window, or one within it.
+    /// The same of states between which no events are known: the state before the window, or one within it. Of equal states the one of which the most call
+    /// stacks are known.
     fn highest_state(&self, states: &[Nanos], from: Nanos, to: Nanos) -> io::Result<Highest> {
         let mut highest = Highest::default();
+        let mut unknown = 0;
         let last_before = states.partition_point(|at| *at < from);
         let until = states.partition_point(|at| *at <= to);
         for number in last_before.max(1)..=until {
-            highest.see(from, &self.accounts_at_event(number as u64)?);
+            let accounts = self.accounts_at_event(number as u64)?;
+            let (bytes, without_stack) =
+                (accounts.totals().figures.live_bytes(), bytes_without_stack(accounts.sites()));
+            if bytes > highest.bytes || (bytes == highest.bytes && without_stack < unknown) {
+                highest = Highest { at: accounts.last_time().max(from), event: accounts.events(), bytes };
+                unknown = without_stack;
+            }
         }
         Ok(highest)
     }

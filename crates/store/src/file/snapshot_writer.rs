@@ -2,7 +2,7 @@
 
 use super::block_writer::{BlockWriter, FileSink};
 use super::writer::Written;
-use highwater_model::{Accounts, AccountsState, Block, Catalog, Source, Totals, laws};
+use highwater_model::{Accounts, AccountsState, Block, Catalog, Figures, Sites, Source, StackId, Totals, laws};
 use std::io;
 
 /// Writes a state as a `.hw` file of its own. Its handles refer to `catalog`. The source is marked as a snapshot, and its duration is set to the time
@@ -43,12 +43,17 @@ pub fn write_states<S: FileSink>(
     let source = Source { snapshot: false, aggregated: true, duration, ..source.clone() };
     let mut out = BlockWriter::new(sink, &source, super::writer::version_for(&source))?;
     out.add_catalog(catalog)?;
-    let mut highest = Totals::default();
+    let (mut highest, mut unknown) = (Totals::default(), 0);
     for (state, number) in states.iter_mut().zip(1..) {
         check_number_of_blocks(state, true)?;
         state.events = number;
-        state.totals = highest_of(&highest, state);
+        let (before, without_stack) = (highest, bytes_without_stack(&state.sites));
+        let is_as_high = before.figures.peak_bytes == state.totals.figures.live_bytes();
+        state.totals = highest_of(&before, state, is_as_high && without_stack < unknown);
         highest = state.totals;
+        if highest.peak_event == number {
+            unknown = without_stack;
+        }
         debug_assert_eq!(violations(state, true), Vec::<String>::new());
         out.add_keyframe(state, &state.anomalies)?;
     }
@@ -56,11 +61,16 @@ pub fn write_states<S: FileSink>(
     Ok((sink, Written { events: states.len() as u64, bytes }))
 }
 
-/// The totals of a state, with the peak until then.
-fn highest_of(before: &Totals, state: &AccountsState) -> Totals {
+/// The bytes of a state of which no call stack is known. Of states that are equally high, the one with the fewest of these is the peak.
+pub(super) fn bytes_without_stack(sites: &Sites) -> u64 {
+    sites.get(StackId::UNKNOWN).map_or(0, Figures::live_bytes)
+}
+
+/// The totals of a state, with the peak until then. A state that is as high as that peak replaces it if it is preferred.
+fn highest_of(before: &Totals, state: &AccountsState, is_preferred: bool) -> Totals {
     let mut totals = state.totals;
     let live = totals.figures.live_bytes();
-    if before.figures.peak_bytes >= live && before.peak_event > 0 {
+    if before.figures.peak_bytes >= live && before.peak_event > 0 && !is_preferred {
         totals.figures.peak_bytes = before.figures.peak_bytes;
         return Totals { figures: totals.figures, ..*before };
     }
