@@ -254,7 +254,7 @@ impl<'a> MemrayReader<'a> {
         if let Some(native) = native {
             let NativeStacks { unjoined, all, .. } = native;
             // Now and then memray has no complete native stack.
-            if unjoined > all / 10 {
+            if unjoined > all / 4 {
                 let note =
                     format!("{unjoined} of {all} stacks have no native calls: Python's interpreter was not found.");
                 source.notes.push(note);
