@@ -1,7 +1,7 @@
 //! Whatever an image is: every question has an answer, and memory stays in proportion to it.
 
 use crate::heap::within_bytes;
-use highwater_image::{ComparedImage, Damages, Image, Sidecar, WasmModule, compare, find_heap};
+use highwater_image::{Damages, Image, WasmModule, ComparedImage, Sidecar, compare, find_heap};
 use highwater_model::{Accounts, Source, laws};
 use std::io::Read;
 use std::sync::OnceLock;
