@@ -20,11 +20,11 @@ fn a_missing_empty_foreign_file_or_a_directory_is_one_clear_line() {
         ("empty", "empty"),
         (
             "foreign",
-            "neither Highwater recording, memtrace trace, heaptrack file, V8 heap snapshot, event lines, object log nor memory image",
+            "of no known format",
         ),
         (
             "prose",
-            "neither Highwater recording, memtrace trace, heaptrack file, V8 heap snapshot, event lines, object log nor memory image",
+            "of no known format",
         ),
         ("directory", "is a directory"),
     ];

@@ -141,10 +141,7 @@ pub(crate) fn write_state(read: ReadState, path: &Path, target: File) -> Result<
 
 /// The error for a file of an unknown format.
 pub(crate) fn not_recognized(path: &Path) -> InputError {
-    let titles: Vec<&str> = FORMATS.iter().map(|format| format.title()).collect();
-    let (last, others) = titles.split_last().map_or(("", titles.as_slice()), |(last, others)| (*last, others));
-    let why = format!("of no known format: neither {} nor {last}", others.join(", "));
-    InputError::unusable(path, format!("{why}; 'highwater import --help' describes them"))
+    InputError::unusable(path, "of no known format; 'highwater import --help' lists those that are known")
 }
 
 fn log_error(path: &Path, error: LogError) -> InputError {

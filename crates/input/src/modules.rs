@@ -87,7 +87,7 @@ impl LoadedModules {
         // Loaders and the kernel have code without names in every program.
         (missing > all / 4).then(|| {
             let gone = self.gone(catalog).map_or_else(String::new, |gone| format!(": {gone}"));
-            format!("{missing} of {all} code addresses have no name{gone}.")
+            format!("When this file was read, {missing} of {all} code addresses had no name{gone}.")
         })
     }
 
@@ -103,9 +103,11 @@ impl LoadedModules {
         let more = match paths.len() {
             0 => return None,
             1 => String::new(),
+            2 => format!(" and {}", paths[1]),
             count => format!(" and {} other files", count - 1),
         };
-        Some(format!("{}{more} cannot be found as recorded", paths[0]))
+        let were = if paths.len() == 1 { "was" } else { "were" };
+        Some(format!("{}{more} {were} not found as recorded", paths[0]))
     }
 }
 

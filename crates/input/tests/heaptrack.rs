@@ -261,7 +261,7 @@ fn addresses_of_a_raw_file_are_named_if_the_module_is_still_there() {
     assert_eq!(same.source().notes, Vec::<String>::new());
     let other = opened("unnamed", file(1));
     assert_eq!(functions(&other), ["", ""], "names of another build would be wrong");
-    let note = format!("2 of 2 code addresses have no name: {path} cannot be found as recorded.");
+    let note = format!("When this file was read, 2 of 2 code addresses had no name: {path} was not found as recorded.");
     assert_eq!(other.source().notes, [note]);
     std::fs::remove_dir_all(&folder).unwrap();
 }
@@ -319,6 +319,13 @@ fn any_line() -> impl Strategy<Value = String> {
         (number(), number()).prop_map(|(size, call)| format!("a {size:x} {call:x}")),
         number().prop_map(|index| format!("+ {index:x}")),
         number().prop_map(|index| format!("- {index:x}")),
+        (number(), number(), number()).prop_map(|(size, call, address)| format!("+ {size:x} {call:x} {address:x}")),
+        Just("x 8 /no/such".to_owned()),
+        (number(), prop::collection::vec(number(), 0..5)).prop_map(|(base, parts)| {
+            let parts: String = parts.iter().map(|part| format!(" {part:x}")).collect();
+            format!("m 1 x {base:x}{parts}")
+        }),
+        Just("m 1 -".to_owned()),
         number().prop_map(|time| format!("c {time:x}")),
         number().prop_map(|pages| format!("R {pages:x}")),
         "[ -~]{0,12}",

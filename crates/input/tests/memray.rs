@@ -3,8 +3,10 @@
 
 use highwater_input::{InputFile, open, recognize};
 use highwater_model::{Catalog, Heap, Snapshot, StackId, When, laws};
+use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 fn fixture(name: &str) -> PathBuf {
@@ -209,4 +211,38 @@ fn a_capture_that_was_cut_is_used_up_to_there() {
     damaged[at..at + 40].fill(0xff);
     let opened = open_part("damaged", &damaged);
     assert_eq!(opened.damage().len(), 1, "{:?}", opened.damage());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Bytes of a capture are overwritten, or it is cut.
+    #[test]
+    fn whatever_the_bytes_say_the_laws_hold(
+        is_native in any::<bool>(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        length in any::<prop::sample::Index>(),
+    ) {
+        let name = if is_native { "native" } else { "plain" };
+        let file = std::fs::read(fixture(&format!("{name}.bin"))).unwrap();
+        let mut records = Vec::new();
+        lz4_flex::frame::FrameDecoder::new(&file[..]).read_to_end(&mut records).unwrap();
+        // The header stays as it is.
+        let header = 700;
+        for (at, byte) in changes {
+            let at = header + at.index(records.len() - header);
+            records[at] = byte;
+        }
+        records.truncate(header + length.index(records.len() - header));
+        let path = std::env::temp_dir().join(format!("highwater-memray-any-{}", std::process::id()));
+        std::fs::write(&path, records).unwrap();
+        if let Ok(opened) = open(&path) {
+            let end = opened.end().unwrap();
+            prop_assert_eq!(laws::violations(&end.accounts), Vec::<String>::new());
+            let recording = opened.recording(&mut |_, _| true).unwrap();
+            let report = recording.check(&mut |_| {}).unwrap();
+            prop_assert_eq!((report.violations, recording.damage()), (vec![], vec![]));
+            prop_assert_eq!(recording.snapshot(&When::End).unwrap().accounts.to_state(), end.accounts.to_state());
+        }
+    }
 }

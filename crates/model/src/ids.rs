@@ -21,7 +21,9 @@ pub struct ThreadId(pub u64);
 impl ThreadId {
     /// All threads of a source that does not tell them apart: its events are one sequence. What the thread of a block did next is then not known, so a
     /// block is temporary only if the very next event of the sequence that allocates or frees is its own free. heaptrack counts so.
-    pub const UNKNOWN: Self = Self(u64::MAX);
+    ///
+    /// The number is the largest that every reader of JSON keeps exactly. No kernel gives it to a thread.
+    pub const UNKNOWN: Self = Self((1 << 53) - 1);
 }
 
 /// A call stack in a [`Catalog`](crate::Catalog); [`StackId::UNKNOWN`] where the source gave none.

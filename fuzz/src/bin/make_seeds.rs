@@ -97,7 +97,8 @@ fn main() -> io::Result<()> {
     images()?;
     hosts()?;
     profiles()?;
-    traces()
+    traces()?;
+    histories()
 }
 
 /// Profiles of other tools: fixtures of the tests.
@@ -154,7 +155,9 @@ fn hosts() -> io::Result<()> {
     seed("image_protocol", "requests", &messages)?;
     messages.clear();
     let info = SnapshotInfo { id: 1, time_unix_ns: 2, bytes: 3, occupied_bytes: 4 };
-    for response in [HostResponse::Snapshot(info), HostResponse::Chunk(1, 0, ImagePart { zeros: 9, bytes: vec![1, 2, 3] })] {
+    for response in
+        [HostResponse::Snapshot(info), HostResponse::Chunk(1, 0, ImagePart { zeros: 9, bytes: vec![1, 2, 3] })]
+    {
         response.to_frame().write(&mut messages)?;
     }
     seed("image_protocol", "responses", &messages)?;
@@ -191,6 +194,35 @@ fn traces() -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Files of other tools, decompressed and cut. Their modules have paths where no file is: reading one takes memory that is in no proportion to the seed.
+fn histories() -> io::Result<()> {
+    const LONGEST: usize = 12_000;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/input/tests/fixtures");
+    for name in ["churn.raw", "nodes-v2.raw", "nodes-v1", "words"] {
+        let mut text = zstd::decode_all(&fs::read(folder.join(format!("heaptrack/{name}.zst")))?[..])?;
+        text.truncate(LONGEST);
+        hide_modules(&mut text);
+        seed("heaptrack", name, &text)?;
+    }
+    for name in ["plain", "python3.10", "allocators", "native", "fork-child", "aggregated"] {
+        let file = fs::read(folder.join(format!("memray/{name}.bin")))?;
+        let mut records = Vec::new();
+        io::Read::read_to_end(&mut lz4_flex::frame::FrameDecoder::new(&file[..]), &mut records)?;
+        records.truncate(LONGEST);
+        hide_modules(&mut records);
+        seed("memray", name, &records)?;
+    }
+    Ok(())
+}
+
+fn hide_modules(bytes: &mut [u8]) {
+    for folder in [b"/lib", b"/usr", b"/srv"] {
+        while let Some(at) = bytes.windows(4).position(|window| window == folder) {
+            bytes[at + 1] = b'-';
+        }
+    }
 }
 
 fn seed(target: &str, name: &str, bytes: &[u8]) -> io::Result<()> {

@@ -6,7 +6,7 @@ use super::figures::{Units, blocks_handed_out};
 use super::stack::{Depth, add_site_row};
 use super::table::{Align, Cell, Table};
 use highwater_model::groups::{GroupBy, GroupKey, Metric, Row};
-use highwater_model::{Catalog, CodeOffset, Figures};
+use highwater_model::{Catalog, CodeOffset, Figures, ThreadId};
 
 /// How rows are shown.
 #[derive(Clone, Copy)]
@@ -127,6 +127,7 @@ pub fn add_row(table: &mut Table, mut cells: Vec<Cell>, catalog: &Catalog, key: 
         GroupKey::Thread(thread) => {
             let cell = match catalog.thread_name(*thread) {
                 "" => Cell::new(Style::Bold, &format!("thread {}", thread.0)),
+                name if *thread == ThreadId::UNKNOWN => Cell::new(Style::Bold, name),
                 name => Cell::new(Style::Bold, name).and(Style::Dim, &format!("  thread {}", thread.0)),
             };
             cells.push(cell);

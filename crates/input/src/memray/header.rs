@@ -15,7 +15,7 @@ const MOST_PATHS: usize = 1 << 16;
 /// What is known of a capture before its first record.
 pub(super) struct Header {
     pub source: Source,
-    /// The version of Python, as its C interface writes it: `0x030b_02f0` is 3.11.2.
+    /// The version of Python, as its C interface writes it: `0x030b_…` is 3.11.
     pub python: u32,
     pub has_native_traces: bool,
     pub main_thread: ThreadId,
@@ -91,7 +91,8 @@ fn program(command: &[String]) -> String {
 }
 
 fn runtime(python: u32, allocator: u8, traces_allocators: bool) -> String {
-    let [major, minor, micro, _] = python.to_be_bytes();
+    // The rest of the number is that of the Python that memray was built with.
+    let [major, minor, ..] = python.to_be_bytes();
     let allocator = match allocator {
         1 => "pymalloc",
         2 => "pymalloc with debugging",
@@ -102,7 +103,7 @@ fn runtime(python: u32, allocator: u8, traces_allocators: bool) -> String {
     };
     let traced = if traces_allocators { "every object is recorded" } else { "only its arenas are recorded" };
     let traced = if allocator == "malloc" { String::new() } else { format!(": {traced}") };
-    format!("Python {major}.{minor}.{micro} with {allocator}{traced}")
+    format!("Python {major}.{minor} with {allocator}{traced}")
 }
 
 #[cfg(test)]
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_runtime_is_described() {
-        assert_eq!(runtime(0x030b_02f0, 1, false), "Python 3.11.2 with pymalloc: only its arenas are recorded");
-        assert_eq!(runtime(0x030d_00f0, 3, true), "Python 3.13.0 with malloc");
+        assert_eq!(runtime(0x030b_02f0, 1, false), "Python 3.11 with pymalloc: only its arenas are recorded");
+        assert_eq!(runtime(0x030d_00f0, 3, true), "Python 3.13 with malloc");
     }
 }

@@ -36,8 +36,9 @@ pub(super) struct NativeStacks {
     frames: HashMap<(u64, u32), NativeFrame>,
     /// By Python call and native call, since the modules last changed.
     joined: HashMap<(PythonCallId, u64), StackId>,
-    /// Stacks whose native calls were left out.
+    /// Stacks whose native calls were left out, and all stacks.
     pub unjoined: u64,
+    pub all: u64,
 }
 
 impl NativeStacks {
@@ -49,6 +50,7 @@ impl NativeStacks {
             frames: HashMap::new(),
             joined: HashMap::new(),
             unjoined: 0,
+            all: 0,
         }
     }
 
@@ -79,6 +81,7 @@ impl NativeStacks {
             return *stack;
         }
         let stack = self.joined_stack(catalog, python, thread, call, native);
+        self.all += 1;
         self.unjoined += u64::from(stack.is_none());
         let stack = stack.unwrap_or(python_stack);
         self.joined.insert((call, native), stack);

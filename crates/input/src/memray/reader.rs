@@ -252,9 +252,12 @@ impl<'a> MemrayReader<'a> {
         let Self { mut catalog, mut source, native, time, .. } = self;
         source.duration = source.duration.max(time);
         if let Some(native) = native {
-            if native.unjoined > 0 {
-                let note = "Some stacks have no native calls: the functions of Python's interpreter have no names.";
-                source.notes.push(note.to_owned());
+            let NativeStacks { unjoined, all, .. } = native;
+            // Now and then memray has no complete native stack.
+            if unjoined > all / 4 {
+                let note =
+                    format!("{unjoined} of {all} stacks have no native calls: Python's interpreter was not found.");
+                source.notes.push(note);
             }
             source.notes.extend(native.find_names(&mut catalog));
         }
