@@ -18,14 +18,8 @@ fn a_missing_empty_foreign_file_or_a_directory_is_one_clear_line() {
     let cases = [
         ("missing", "No such file"),
         ("empty", "empty"),
-        (
-            "foreign",
-            "of no known format",
-        ),
-        (
-            "prose",
-            "of no known format",
-        ),
+        ("foreign", "of no known format"),
+        ("prose", "of no known format"),
         ("directory", "is a directory"),
     ];
     for (file, problem) in cases {

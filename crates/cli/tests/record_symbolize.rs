@@ -73,3 +73,33 @@ fn what_has_no_addresses_gets_no_names() {
     place.highwater("symbolize missing.hw").is_one_clear_line_about(&["missing.hw"]);
     place.highwater("symbolize kitchen.hw --debug-dir nowhere").is_one_clear_line_about(&["nowhere", "--debug-dir"]);
 }
+
+#[test]
+fn a_profile_of_addresses_says_how_it_gets_names_and_gets_them() {
+    let place = Place::new();
+    place.write("maker.c", PROGRAM);
+    run("cc", &["-O1", "-g", "-no-pie", "maker.c", "-o", "maker"], place.path());
+    let symbols = Command::new("nm").arg(place.file("maker")).output().unwrap();
+    let symbols = String::from_utf8(symbols.stdout).unwrap();
+    let address = symbols.lines().find_map(|line| line.strip_suffix(" t hidden_maker")).unwrap();
+    let address = u64::from_str_radix(address, 16).unwrap();
+    // The linker places code one page after the beginning of the file and of the program.
+    let (page, path) = (address & !0xfff, place.file("maker"));
+    let heap = format!(
+        "heap profile: 1: 4321 [2: 5000] @ heapprofile\n1: 4321 [2: 5000] @ {:#x}\n\nMAPPED_LIBRARIES:\n{page:x}-{:x} r-xp {:08x} 00:00 7 {}\n",
+        address + 8,
+        page + 0x1000,
+        page - 0x40_0000,
+        path.display()
+    );
+    place.write("maker.heap", &heap);
+    let before = place.highwater("report maker.heap");
+    before.stdout_has(&["profile    of maker", "maker+0x", "'highwater symbolize' finds its names"]);
+    assert_eq!(place.highwater("import maker.heap -o maker.hw").code, 0);
+    place.highwater("symbolize maker.hw").stdout_has(&["1 of 1 address have a name"]);
+    let report = place.json("report maker.hw");
+    let frame = innermost(&report);
+    assert_eq!((&frame["function"], &frame["line"]), (&"hidden_maker".into(), &3.into()));
+    assert_eq!(report["sites"][0]["allocated_bytes"], 5000);
+    assert!(!place.highwater("report maker.hw").stdout.contains("finds its names"));
+}

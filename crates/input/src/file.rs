@@ -1,7 +1,7 @@
 //! An opened file of any format.
 
 use crate::error::InputError;
-use crate::format::{FORMATS, Format, Read, ReadHistory, ReadState, SNIFFED, WrittenState, recognize};
+use crate::format::{Format, Read, ReadHistory, ReadState, SNIFFED, WrittenState, recognize};
 use crate::import::write_history;
 use crate::problems::Problems;
 use crate::stream::{InputStream, ProgressCallback, input, regular_size};

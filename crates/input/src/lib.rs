@@ -11,8 +11,8 @@
 //! This crate prints nothing: messages about a file are in [`InputError`] and [`Problems`].
 #![forbid(unsafe_code)]
 
-mod dump;
 mod dhat;
+mod dump;
 mod error;
 mod events;
 mod file;
@@ -21,9 +21,9 @@ mod heaptrack;
 mod hw;
 pub mod image;
 mod import;
-mod memray;
 mod json_events;
 mod massif;
+mod memray;
 mod memtrace;
 mod modules;
 mod objlog;

@@ -347,38 +347,54 @@ fn bad_lines_are_counted_and_the_rest_is_used() {
     assert!(refused(b"heap_v2/x\n").contains("line 1: "));
 }
 
-/// A profile with one sample type and one sample of the value, in one location of `lines` lines; `times` references to it.
-fn forged(value: u64, lines: usize, times: usize) -> Vec<u8> {
-    fn field(out: &mut Vec<u8>, number: u8, content: &[u8]) {
-        out.push(number << 3 | 2);
-        let mut length = content.len();
-        while length >= 0x80 {
-            out.push(length as u8 | 0x80);
-            length >>= 7;
-        }
-        out.push(length as u8);
-        out.extend_from_slice(content);
+/// Appends a field of a message that is not longer than 2²⁸ bytes.
+fn field(out: &mut Vec<u8>, number: u8, content: &[u8]) {
+    out.push(number << 3 | 2);
+    out.extend(varint(content.len() as u64));
+    out.extend_from_slice(content);
+}
+
+fn varint(mut value: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
     }
+    bytes.push(value as u8);
+    bytes
+}
+
+/// A profile of live bytes, with one sample of the value. It names `times` times a location of `lines` lines. `label` is added to it.
+fn forged_with(value: u64, lines: usize, times: usize, label: &[u8]) -> Vec<u8> {
     let mut profile = Vec::new();
     field(&mut profile, 1, &[0x08, 1, 0x10, 2]);
     let mut sample = Vec::new();
     field(&mut sample, 1, &vec![1; times]);
-    let mut values = value;
-    let mut packed = Vec::new();
-    while values >= 0x80 {
-        packed.push(values as u8 | 0x80);
-        values >>= 7;
+    field(&mut sample, 2, &varint(value));
+    if !label.is_empty() {
+        field(&mut sample, 3, label);
     }
-    packed.push(values as u8);
-    field(&mut sample, 2, &packed);
     field(&mut profile, 2, &sample);
     let mut location = vec![0x08, 1];
     (0..lines).for_each(|_| field(&mut location, 4, &[0x08, 1]));
     field(&mut profile, 4, &location);
-    for string in ["", "inuse_space", "bytes"] {
+    for string in ["", "inuse_space", "bytes", "type", "Vec<u8>"] {
         field(&mut profile, 6, string.as_bytes());
     }
     profile
+}
+
+fn forged(value: u64, lines: usize, times: usize) -> Vec<u8> {
+    forged_with(value, lines, times, &[])
+}
+
+#[test]
+fn a_label_may_have_the_type_of_the_blocks() {
+    let typed = snapshot_of(&open_content(&forged_with(77, 1, 1, &[0x08, 3, 0x10, 4])).unwrap());
+    let types = rows(&typed, GroupBy::Type, Metric::Live, None);
+    assert_eq!(types.len(), 1);
+    assert_eq!(types[0].key, GroupKey::Name("Vec<u8>".to_owned()));
+    assert_eq!(types[0].figures.live_bytes(), 77);
 }
 
 #[test]

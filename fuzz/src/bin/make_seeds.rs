@@ -1,6 +1,7 @@
 //! Writes the seeds of the corpora: small valid inputs with something of everything. `cargo run --bin make_seeds`.
 
 use highwater_fuzz::Scene;
+use std::io::Read as _;
 use std::path::Path;
 use std::{fs, io};
 
@@ -97,6 +98,7 @@ fn main() -> io::Result<()> {
     images()?;
     hosts()?;
     profiles()?;
+    heap_profiles()?;
     traces()?;
     histories()
 }
@@ -116,6 +118,29 @@ fn profiles() -> io::Result<()> {
         seed(target, name, &fs::read(folder.join(path))?)?;
     }
     seed("heapprofile", "small", HEAP_PROFILE.as_bytes())
+}
+
+/// Heap profiles: fixtures of the tests, decompressed.
+fn heap_profiles() -> io::Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/input/tests/fixtures/pprof");
+    for (target, name, path) in [
+        ("pprof_profile", "go", "go-sampled.pb.gz"),
+        ("pprof_profile", "addresses", "rust.pb.gz"),
+        ("heap_text", "go", "go-sampled.txt.gz"),
+        ("heap_text", "jemalloc", "jemalloc-accum.heap"),
+        ("heap_text", "gperftools", "gperftools.heap"),
+        ("heap_text", "tcmalloc", "tcmalloc.heap"),
+    ] {
+        let mut content = fs::read(folder.join(path))?;
+        if path.ends_with(".gz") {
+            let compressed = std::mem::take(&mut content);
+            flate2::read::GzDecoder::new(compressed.as_slice()).read_to_end(&mut content)?;
+        }
+        // Short seeds are tried more often.
+        content.truncate(8 << 10);
+        seed(target, name, &content)?;
+    }
+    Ok(())
 }
 
 /// Changes of real images, as `examine_image` takes them: a byte that chooses, then places and words.

@@ -61,7 +61,8 @@ impl Leaks {
         output.text(&self.head(&snapshot).render(output.paint, output.width))?;
         output.text(&self.body(&snapshot, &rows, &births, output))?;
         output.text(&heading::oddities(snapshot.accounts.anomalies(), output.paint))?;
-        output.text(&heading::sampling(&snapshot))
+        output.text(&heading::sampling(&snapshot))?;
+        output.text(heading::missing_names(&snapshot))
     }
 
     fn print_json(

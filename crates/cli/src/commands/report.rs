@@ -138,7 +138,8 @@ impl ReportView {
         output.text(&self.head(&subject).render(output.paint, output.width))?;
         output.text(&self.body(&subject, &rows, output))?;
         output.text(&heading::oddities(snapshot.accounts.anomalies(), output.paint))?;
-        output.text(&heading::sampling(snapshot))
+        output.text(&heading::sampling(snapshot))?;
+        output.text(heading::missing_names(snapshot))
     }
 
     fn print_json(&self, subject: Subject<'_>, rows: &[Row], output: &mut Output) -> Result<(), Failure> {

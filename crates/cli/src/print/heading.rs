@@ -4,7 +4,9 @@ use super::bytes::{bytes, count, counted, share};
 use super::colour::{Paint, Style};
 use super::figures::{Units, blocks_handed_out};
 use super::table::{Align, Cell, Table};
-use highwater_model::{AddressSpace, Anomalies, Figures, Heap, Lifetimes, Nanos, Snapshot, Source, Totals, When};
+use highwater_model::{
+    AddressSpace, Anomalies, Figures, Heap, Lifetimes, Nanos, Snapshot, Source, StringId, Totals, When,
+};
 use std::fmt::Write;
 
 /// Lines of `label  text`, with aligned labels.
@@ -199,6 +201,19 @@ pub fn sampling(snapshot: &Snapshot) -> String {
             )
         }
         None => format!("\n~ figures are estimates, made from {samples}.\n"),
+    }
+}
+
+/// A hint for profiles of other tools in which all code is an address; empty for others.
+pub fn missing_names(snapshot: &Snapshot) -> &'static str {
+    let frames = snapshot.catalog.stacks.frames();
+    let has_names = frames.iter().any(|frame| frame.function != StringId::EMPTY);
+    let has_code = frames.iter().any(|frame| frame.address != 0 && frame.module != 0);
+    match snapshot.source.known.is_some() && has_code && !has_names {
+        true => {
+            "\nCode has addresses only: 'highwater import' makes a recording, 'highwater symbolize' finds its names.\n"
+        }
+        false => "",
     }
 }
 

@@ -16,10 +16,10 @@ use std::collections::HashMap;
 
 /// Highwater's name, in its own exports, of a function without one.
 const UNKNOWN_FUNCTION: &str = "[unknown]";
-/// Limit for the frames of all stacks, by byte of the file. A location is named by a byte or two, and stands for a call with those inlined into it: a
-/// few. Only a forged file has more.
-const MOST_FRAMES_PER_BYTE: usize = 16;
-/// Limit for the frames of all stacks of a small file.
+/// Limit for the frames of all different stacks, by byte of the file. A location is named by a byte or two, and stands for a call with those inlined into
+/// it: a few. Only a forged file has more.
+const MOST_FRAMES_PER_BYTE: usize = 4;
+/// The same, for a small file.
 const FEW_FRAMES: usize = 1 << 16;
 
 pub(super) fn read(input: &mut InputStream<'_>) -> Result<Profile, InputError> {
@@ -131,6 +131,8 @@ struct SampleReader<'a> {
     /// The frames of each location, innermost first: a range in `frames`.
     locations: HashMap<u64, (usize, usize)>,
     frames: Vec<FrameId>,
+    /// The stacks that a stack and a location make. Most samples share their outer calls.
+    known: HashMap<(StackId, u64), StackId>,
     /// A frame about which nothing is known.
     nothing: FrameId,
     sites: Vec<ProfileSite>,
@@ -150,6 +152,7 @@ impl<'a> SampleReader<'a> {
             interned: HashMap::new(),
             locations: HashMap::new(),
             frames: Vec::new(),
+            known: HashMap::new(),
             nothing,
             sites: Vec::new(),
             are_samples_known: sample_rate.is_some(),
@@ -255,7 +258,17 @@ impl<'a> SampleReader<'a> {
 
     fn stack(&mut self, offset: usize, sample: &SampleMessage) -> Result<StackId, ProtoFault> {
         let mut stack = StackId::UNKNOWN;
+        // An unknown stack is exported as one call about which nothing is known.
+        if let [only] = sample.locations.as_slice()
+            && self.locations.get(only).is_some_and(|&(from, to)| self.frames[from..to] == [self.nothing])
+        {
+            return Ok(stack);
+        }
         for id in sample.locations.iter().rev() {
+            if let Some(known) = self.known.get(&(stack, *id)) {
+                stack = *known;
+                continue;
+            }
             let Some(&(from, to)) = self.locations.get(id) else {
                 return Err(ProtoFault::new(offset, format!("a sample names location {id}, which is missing")));
             };
@@ -263,10 +276,10 @@ impl<'a> SampleReader<'a> {
             self.frames_left = self.frames_left.checked_sub(frames.len()).ok_or_else(|| {
                 ProtoFault::new(offset, "the stacks have more inlined calls than a real program: the file is forged")
             })?;
-            if sample.locations.len() > 1 || frames != [self.nothing] {
-                let stacks = &mut self.catalog.stacks;
-                stack = frames.iter().rev().fold(stack, |stack, frame| stacks.intern_child(stack, *frame));
-            }
+            let stacks = &mut self.catalog.stacks;
+            let inner = frames.iter().rev().fold(stack, |stack, frame| stacks.intern_child(stack, *frame));
+            self.known.insert((stack, *id), inner);
+            stack = inner;
         }
         Ok(stack)
     }

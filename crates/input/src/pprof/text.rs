@@ -6,7 +6,7 @@
 //!
 //! heap profile: 175: 509095 [175: 509095] @ heap_v2/16384          tcmalloc: samples, one for each 16,384 bytes on average
 //! heap profile: 3: 48 [30: 480] @ heap/8192                        Go with debug=1: samples, one for each 4,096 bytes
-//! #	0x4b6395	main.link+0x35	./heap.go:26                       and names of the calls of the site before
+//! #  0x4b6395  main.link+0x35  ./heap.go:26                       and names of the calls of the site before
 //!
 //! heap_v2/16384                                                    jemalloc: samples
 //!   t*: 369: 1213184 [954: 2314251]                                all threads; lines of single threads follow
@@ -159,7 +159,7 @@ struct NamedCall<'a> {
 }
 
 impl<'a> NamedCall<'a> {
-    /// Reads `#	0x4b6395	main.link+0x35		./heap.go:26`; names are missing where Go does not know them.
+    /// Reads `# 0x4b6395 main.link+0x35 ./heap.go:26`, with tabs between the words; names are missing where Go does not know them.
     fn parse(line: &'a str) -> Option<Self> {
         let mut words = line.strip_prefix('#')?.split('\t').filter(|word| !word.is_empty());
         let address = hexadecimal(words.next()?.strip_prefix("0x")?)?;
