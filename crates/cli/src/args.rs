@@ -89,7 +89,7 @@ pub enum Command {
     View(commands::view::ViewArgs),
     /// Write an instant or the whole history in another tool's format: pprof, folded stacks, flame graph, speedscope, Firefox Profiler, DHAT, JSON, CSV, memtrace
     Export(commands::export::Export),
-    /// Make a recording of another tool's file: JSON lines, an OCaml memtrace, a heaptrack file, an object log, a memory image
+    /// Make a recording of another tool's file: heaptrack, memray, massif, DHAT, pprof, V8, HPROF, memtrace, JSON lines and more
     Import(commands::import::Import),
     /// Memory images: capture whole memories, look inside, script over them, change them
     Image(commands::image::ImageArgs),
@@ -197,7 +197,7 @@ impl Reading {
 /// The file that a command reads.
 #[derive(Debug, Args)]
 pub struct FileArgs {
-    /// A recording or snapshot (.hw), an OCaml memtrace (.ctf), a heaptrack file, a memory image, a file of event lines or an object log; '-' reads standard input
+    /// A recording or snapshot (.hw), or the file of another tool; '-' reads standard input. 'highwater import --help' lists the formats
     #[arg(value_name = "FILE")]
     pub path: PathBuf,
 }
@@ -205,7 +205,7 @@ pub struct FileArgs {
 /// The instant of interest.
 #[derive(Debug, Args)]
 pub struct Instant {
-    /// The instant: start, peak, end, a time (12.5s, 300ms, 1h30m), a part (80%) or mark:NAME; of a log without times line:N
+    /// The instant: start, peak, end, a time (12.5s, 300ms, 1h30m), a part (80%) or mark:NAME; without times line:N, instruction:N or byte:N
     #[arg(long = "at", value_name = "WHEN", default_value = "end")]
     pub when: When,
 }
@@ -360,7 +360,7 @@ fn not_in_profile(metric: Metric, source: &Source) -> String {
     let title = format_of_source(&source.kind).map_or("profile", |format| format.title());
     let known: Vec<&str> =
         Metric::ALL.into_iter().filter(|metric| source.knows(*metric, &Figures::default())).map(Metric::key).collect();
-    format!("a {title} does not have {} at this instant; --metric can be {}", metric.in_words(), known.join(", "))
+    format!("a {title} does not have {} here; --metric can be {}", metric.in_words(), known.join(", "))
 }
 
 #[cfg(test)]

@@ -21,8 +21,21 @@ pub struct Imported {
     pub written: Written,
     /// Problems found in the file.
     pub problems: Problems,
-    /// True if the recording is a snapshot: its events are the blocks of one state.
-    pub is_snapshot: bool,
+    /// What the recording holds.
+    pub holds: ImportedContent,
+}
+
+/// What an imported recording holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImportedContent {
+    /// Events.
+    Events,
+    /// The blocks of one state, which count as its events.
+    Blocks,
+    /// The figures of one instant.
+    Figures,
+    /// States at several instants, which count as its events.
+    States,
 }
 
 /// Writes the recording of a file, `-` for standard input, into another file. After an error, the caller decides about the part that was already
@@ -35,25 +48,25 @@ pub fn import(path: &Path, target: File, progress: &mut ProgressCallback<'_>) ->
         Read::History(_) => {
             let mut input = InputStream::new(&mut content, path, progress);
             let WrittenHistory { written, problems, .. } = write_history(format, &mut input, target)?;
-            Ok(Imported { written, problems, is_snapshot: false })
+            Ok(Imported { written, problems, holds: ImportedContent::Events })
         }
         Read::Unordered(read) => {
             let log = EventLog::with_limit(MEMORY_LIMIT);
             let history = read(&mut InputStream::new(&mut content, path, progress), &log)?;
             let written = log.save_into(target, &history.source).map_err(InputError::Write)?;
-            Ok(Imported { written, problems: history.problems, is_snapshot: false })
+            Ok(Imported { written, problems: history.problems, holds: ImportedContent::Events })
         }
         Read::Profile(read) => {
             let mut profile = read(&mut InputStream::new(&mut content, path, progress))?;
             let problems = std::mem::take(&mut profile.problems);
-            let is_snapshot = profile.is_instant;
+            let holds = if profile.is_instant { ImportedContent::Figures } else { ImportedContent::States };
             let written = profile.write(path, target)?.written;
-            Ok(Imported { written, problems, is_snapshot })
+            Ok(Imported { written, problems, holds })
         }
         Read::State(read) => {
             let WrittenState { written, damage, .. } = write_state(read, path, target)?;
             let problems = Problems { damage, ..Problems::default() };
-            Ok(Imported { written, problems, is_snapshot: true })
+            Ok(Imported { written, problems, holds: ImportedContent::Blocks })
         }
     }
 }

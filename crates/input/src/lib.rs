@@ -38,7 +38,7 @@ mod valgrind_frame;
 pub use error::InputError;
 pub use file::{InputFile, format_of_file, open, open_while};
 pub use format::{FORMATS, Format, Read, ReadHistory, ReadState, SNIFFED, WrittenState, format_of_source, recognize};
-pub use import::{Imported, import};
+pub use import::{Imported, ImportedContent, import};
 pub use problems::{BadLine, Problems};
 pub use profile::{Profile, ProfileSite, ProfileState};
 pub use stream::{InputStream, ProgressCallback, input, regular_size};

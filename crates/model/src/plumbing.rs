@@ -124,7 +124,7 @@ fn is_of_c(function: &str) -> bool {
 }
 
 const RUST_SYMBOLS: [&str; 4] = ["alloc", "alloc_zeroed", "realloc", "exchange_malloc"];
-const RUST_MODULES: [&str; 22] = [
+const RUST_MODULES: [&str; 24] = [
     "alloc::alloc::",
     "alloc::borrow::",
     "alloc::boxed::",
@@ -139,6 +139,8 @@ const RUST_MODULES: [&str; 22] = [
     "alloc::sync::",
     "alloc::vec::",
     "core::alloc::",
+    "core::fmt::",
+    "core::iter::",
     "hashbrown::map::",
     "hashbrown::raw::",
     "hashbrown::rustc_entry::",

@@ -85,7 +85,12 @@ fn text(opened: &Opened, report: &CheckReport, is_sound: bool, paint: Paint) -> 
         ));
     }
     let verdict = if is_sound { paint.paint(Style::Green, "sound") } else { paint.paint(Style::Red, "not sound") };
-    let what = if opened.is_snapshot() { "a snapshot".to_owned() } else { counted(report.events, "event") };
+    let source = opened.source();
+    let what = match () {
+        () if source.snapshot => "a snapshot".to_owned(),
+        () if source.is_states() => counted(opened.steps().unwrap_or(0), "state"),
+        () => counted(report.events, "event"),
+    };
     let mut about = vec![what, bytes(stats.file_bytes)];
     if opened.bad_lines() > 0 {
         about.push(counted(opened.bad_lines(), "bad line"));

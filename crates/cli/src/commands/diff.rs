@@ -97,8 +97,10 @@ impl Diff {
         }
         output.text(&head(&before, &after).render(output.paint, output.width))?;
         output.text(&self.body(&before.snapshot, &after.snapshot, by, &deltas, output))?;
-        for side in [&before, &after] {
-            output.text(&heading::sampling(&side.snapshot))?;
+        let notes = [&before, &after].map(|side| heading::sampling(&side.snapshot));
+        output.text(&notes[0])?;
+        if notes[1] != notes[0] {
+            output.text(&notes[1])?;
         }
         Ok(())
     }

@@ -96,6 +96,7 @@ impl GrowthArgs {
         if !self.filters.is_empty() {
             head.line("only", self.filters.to_string());
         }
+        heading::add_profile_notes(&mut head, &end.source);
         output.text(&head.render(output.paint, output.width))?;
         let units = Units::of_snapshot(&end);
         output.text(&self.body(&answer, &end.source, units, &end.catalog, output))

@@ -113,6 +113,7 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
             head.line(label, text.as_str());
         }
     }
+    heading::add_profile_notes(&mut head, source);
     if let Some(sampled) = heading::sampled(source) {
         head.line("sampled", sampled);
     }

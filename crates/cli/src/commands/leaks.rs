@@ -155,6 +155,7 @@ impl Leaks {
             );
             head.line("peak", heading::peak(&snapshot.source, units, totals));
         }
+        heading::add_profile_notes(&mut head, &snapshot.source);
         head
     }
 }

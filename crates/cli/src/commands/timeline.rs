@@ -130,6 +130,7 @@ impl TimelineArgs {
         let what = if opened.source().is_states() { "state" } else { "event" };
         let events = counted(opened.steps().unwrap_or(0), what);
         head.line("recorded", format!("{events} in {}", opened.source().length(opened.source().duration)));
+        heading::add_profile_notes(&mut head, opened.source());
         let mut text = head.render(paint, output.width);
         text.push_str("\nlive bytes\n");
         let peak = format!("peak {}", heading::peak(opened.source(), units, totals));

@@ -65,6 +65,10 @@ pub fn add_program(head: &mut Heading, source: &Source) {
 
 /// An instant as the user named it and as a time: `peak (8.21s)`.
 pub fn instant(source: &Source, when: &When, at: Nanos) -> String {
+    // A profile of one instant may not say which.
+    if source.snapshot && source.known.is_some() && at.0 == 0 {
+        return "its instant".to_owned();
+    }
     let at = source.instant(at);
     match when {
         When::At(_) | When::Line(_) => at,
@@ -127,6 +131,13 @@ pub fn add_address_space(head: &mut Heading, space: AddressSpace) {
 /// Adds notes about the recording that its reader must know.
 pub fn add_notes(head: &mut Heading, source: &Source) {
     source.notes.iter().for_each(|note| head.line("note", note.as_str()));
+}
+
+/// Adds the notes about a profile of another tool: they say of which instants it knows what.
+pub fn add_profile_notes(head: &mut Heading, source: &Source) {
+    if source.known.is_some() {
+        add_notes(head, source);
+    }
 }
 
 /// All memory ever handed out: `1.2 GiB in 602,112 allocations, 30 reallocations; 12.3% temporary`.
