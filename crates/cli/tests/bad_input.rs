@@ -20,11 +20,11 @@ fn a_missing_empty_foreign_file_or_a_directory_is_one_clear_line() {
         ("empty", "empty"),
         (
             "foreign",
-            "neither Highwater recording, memtrace trace, heaptrack file, event lines, object log nor memory image",
+            "neither Highwater recording, memtrace trace, heaptrack file, pprof profile, heap profile text, event lines, object log nor memory image",
         ),
         (
             "prose",
-            "neither Highwater recording, memtrace trace, heaptrack file, event lines, object log nor memory image",
+            "neither Highwater recording, memtrace trace, heaptrack file, pprof profile, heap profile text, event lines, object log nor memory image",
         ),
         ("directory", "is a directory"),
     ];
