@@ -53,7 +53,7 @@ impl Format for HeapTextFormat {
     }
 
     fn title(&self) -> &'static str {
-        "heap profile of jemalloc, gperftools or Go"
+        "heap profile text"
     }
 
     fn source_title(&self) -> &'static str {
