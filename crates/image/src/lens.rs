@@ -82,6 +82,10 @@ pub trait Lens {
     /// same.
     const IS_ADDRESSED: bool = true;
 
+    /// True if shapes and sizes are found in tables. They are then read when they are needed, and not stored while objects are searched, which saves memory.
+    /// Otherwise they are in the objects themselves, and are read while an object is at hand, which saves time.
+    const HAS_TABLES: bool = false;
+
     /// The range of addresses in which objects lie.
     fn span(&self) -> Range<u64>;
 

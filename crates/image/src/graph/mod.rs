@@ -64,8 +64,15 @@ impl Graph {
         let mut shapes = Shapes::default();
         let (mut order, largest) = SearchOrder::of(lens, survey, &mut shapes);
         let dominator = dominators::dominators(&mut order);
-        let (retained, figures) = retained::retained(lens, &order, &dominator, shapes.len());
-        let SearchOrder { units, shape, .. } = order;
+        let (retained, figures) = retained::retained(lens, &order, &dominator, &mut shapes);
+        let shape = if L::HAS_TABLES {
+            let index = UnitIndex::of(lens);
+            let numbers = 0..order.len() as u32;
+            numbers.map(|number| if number == 0 { ShapeId(0) } else { order.shape(lens, index, &mut shapes, number) }).collect()
+        } else {
+            std::mem::take(&mut order.shape)
+        };
+        let SearchOrder { units, .. } = order;
         let (index, size_unit) = (UnitIndex::of(lens), L::SIZE_UNIT);
         Self { units, dominator, retained, shape, shapes, figures, largest, index, size_unit }
     }

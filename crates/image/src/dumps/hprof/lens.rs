@@ -31,6 +31,7 @@ impl Lens for HprofHeap {
     const KINDS: &'static [&'static str] = &["instance", "object array", "primitive array", "class"];
     const IS_COLLECTED: bool = false;
     const IS_ADDRESSED: bool = false;
+    const HAS_TABLES: bool = true;
 
     fn span(&self) -> Range<u64> {
         0..self.addresses.len().into()
