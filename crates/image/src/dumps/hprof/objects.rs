@@ -1,6 +1,6 @@
 //! The second reading of a dump: the class of each object, and its references, as numbers.
 //!
-//! An object takes six bytes (eight with more than 65,535 classes), and four for each reference. An array takes four more, for its length.
+//! An object takes three bytes (five with more than 65,535 classes), and four for each reference. An array takes four more, for its length.
 
 use super::addresses::Addresses;
 use super::bytes::DumpBytes;
@@ -12,16 +12,83 @@ use crate::dumps::DumpError;
 
 /// Marks the last word of an object.
 const LAST: u32 = 1 << 31;
-/// An object without words.
-const EMPTY: u32 = u32::MAX;
+/// The most words.
+const MOST_WORDS: u64 = 1 << 31;
 
 /// The classes and references of all objects.
 pub(super) struct Objects {
     classes: ClassIndexes,
-    /// By object: where its words begin.
-    starts: Vec<u32>,
+    starts: Starts,
     /// The words of all objects, in the order of the dump: the length of an array, then references.
     words: Vec<u32>,
+}
+
+/// Where the words of each object begin. A dump lists most objects in the order of their addresses, so the words of eight neighbours follow one another: only
+/// the first position is stored, and the marks of last words lead to the others.
+struct Starts {
+    /// By eight objects: the position of the first word, or [`SCATTERED`] and an index.
+    blocks: Vec<u32>,
+    /// By eight objects: a bit for each that has words.
+    present: Vec<u8>,
+    /// Positions of the words of eight objects that do not follow one another.
+    scattered: Vec<[u32; 8]>,
+    /// The last object that words were added for.
+    last: u32,
+}
+
+/// Marks eight objects whose words do not follow one another.
+const SCATTERED: u32 = 1 << 31;
+/// More words than this are not skipped to find those of the next object.
+const MOST_SKIPPED: usize = 64;
+
+impl Starts {
+    fn new(objects: usize) -> Self {
+        let blocks = objects.div_ceil(8);
+        Self { blocks: vec![0; blocks], present: vec![0; blocks], scattered: Vec::new(), last: u32::MAX }
+    }
+
+    #[inline]
+    fn get(&self, object: u32, words: &[u32]) -> Option<usize> {
+        let (block, nth) = (object as usize / 8, object % 8);
+        let present = *self.present.get(block)?;
+        if present >> nth & 1 == 0 {
+            return None;
+        }
+        let start = self.blocks[block];
+        if start & SCATTERED != 0 {
+            return Some(self.scattered[(start & !SCATTERED) as usize][nth as usize] as usize);
+        }
+        let mut skipped = (u32::from(present) & ((1 << nth) - 1)).count_ones();
+        let mut at = start as usize;
+        while skipped > 0 {
+            skipped -= words.get(at)? >> 31;
+            at += 1;
+        }
+        Some(at)
+    }
+
+    /// Adds the position of an object's words, which are the last ones.
+    #[inline]
+    fn add(&mut self, object: u32, start: usize, words: &[u32]) {
+        let (block, nth) = (object as usize / 8, object % 8);
+        let is_first = self.present[block] == 0;
+        let follows = is_first || (self.last < object && self.last / 8 == object / 8);
+        self.last = object;
+        if is_first {
+            self.blocks[block] = start as u32;
+        }
+        if self.blocks[block] & SCATTERED == 0 && (!follows || words.len() - start > MOST_SKIPPED) {
+            let known = (0..8).map(|nth| self.get(block as u32 * 8 + nth, words).unwrap_or(0) as u32);
+            let mut positions = [0; 8];
+            positions.iter_mut().zip(known).for_each(|(position, known)| *position = known);
+            self.blocks[block] = SCATTERED | self.scattered.len() as u32;
+            self.scattered.push(positions);
+        }
+        if self.blocks[block] & SCATTERED != 0 {
+            self.scattered[(self.blocks[block] & !SCATTERED) as usize][nth as usize] = start as u32;
+        }
+        self.present[block] |= 1 << nth;
+    }
 }
 
 /// The index of each object's class.
@@ -74,7 +141,7 @@ impl Objects {
     ) -> Result<Self, DumpError> {
         let count = addresses.len() as usize;
         let objects =
-            Self { classes: ClassIndexes::new(count, classes.len()), starts: vec![EMPTY; count], words: Vec::new() };
+            Self { classes: ClassIndexes::new(count, classes.len()), starts: Starts::new(count), words: Vec::new() };
         let mut reader = ObjectReader {
             bytes,
             id_size: header.id_size,
@@ -92,9 +159,9 @@ impl Objects {
         // The first reading has noted what is wrong with records.
         scan(bytes, header, &mut reader, &mut Damages::default())?;
         let objects = reader.objects;
-        let limit = u64::from(EMPTY);
-        if objects.words.len() as u64 >= limit {
-            return Err(DumpError::TooLarge { what: "references", count: objects.words.len() as u64, limit });
+        let count = objects.words.len() as u64;
+        if count >= MOST_WORDS {
+            return Err(DumpError::TooLarge { what: "references", count, limit: MOST_WORDS });
         }
         Ok(objects)
     }
@@ -105,10 +172,10 @@ impl Objects {
         self.classes.get(object).unwrap_or(UNKNOWN_CLASS)
     }
 
-    /// The words of an object.
+    /// Where the words of an object begin.
     #[inline]
     fn first_word(&self, object: u32) -> Option<usize> {
-        self.starts.get(object as usize).filter(|start| **start != EMPTY).map(|start| *start as usize)
+        self.starts.get(object, &self.words)
     }
 
     /// The length of an array.
@@ -182,7 +249,7 @@ impl ObjectReader<'_> {
             && let Some(last) = self.objects.words.last_mut()
         {
             *last |= LAST;
-            self.objects.starts[object as usize] = self.start as u32;
+            self.objects.starts.add(object, self.start, &self.objects.words);
         }
     }
 
@@ -294,6 +361,10 @@ impl RecordSink for ObjectReader<'_> {
         if let Some(object) = self.object.take() {
             self.end(object);
         }
+    }
+
+    fn is_done(&self) -> bool {
+        self.objects.words.len() as u64 >= MOST_WORDS
     }
 
     fn primitive_array(&mut self, id: u64, kind: FieldType, length: u32, _: u64) {
