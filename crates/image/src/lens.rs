@@ -82,6 +82,9 @@ pub trait Lens {
     /// same.
     const IS_ADDRESSED: bool = true;
 
+    /// True if paths to objects begin at variables of the program wherever they can, even if another root is nearer.
+    const VARIABLES_FIRST: bool = false;
+
     /// The range of addresses in which objects lie.
     fn span(&self) -> Range<u64>;
 
@@ -107,6 +110,11 @@ pub trait Lens {
             }
             slot = next;
         }
+    }
+
+    /// The objects that can be reached from the roots, by their unit within the span, if the lens has searched for them already.
+    fn reached(&self) -> Option<&Bitmap> {
+        None
     }
 
     /// Prefetches an object that will be read soon.
