@@ -6,10 +6,12 @@ mod retained;
 
 use crate::lens::Lens;
 use crate::path::ObjectPath;
+use crate::paths::first_paths;
 use crate::shapes::{ShapeId, Shapes};
 use crate::survey::{Survey, UnitIndex};
 use order::SearchOrder;
 use retained::Sizes;
+use rustc_hash::FxHashMap;
 
 /// The live objects, each with its dominator and its retained size. It takes sixteen bytes for each.
 ///
@@ -30,6 +32,19 @@ pub struct Graph {
     pub largest: Vec<(u32, ObjectPath)>,
     index: UnitIndex,
     size_unit: u64,
+}
+
+/// Replaces paths of the depth-first search by the shortest ones.
+fn shorten<L: Lens>(lens: &L, survey: &Survey, largest: &mut [(u32, ObjectPath)]) {
+    let objects: FxHashMap<u64, usize> = survey.largest.iter().enumerate().map(|(at, one)| (one.object, at)).collect();
+    if objects.is_empty() {
+        return;
+    }
+    for (at, path) in first_paths(lens, survey, objects.len(), |object| objects.get(&object).copied()) {
+        if let Some(entry) = largest.get_mut(at) {
+            entry.1 = path;
+        }
+    }
 }
 
 /// Figures of a shape.
@@ -62,7 +77,10 @@ impl Graph {
     /// The graph of the objects that a survey found to be live.
     pub fn of<L: Lens>(lens: &L, survey: &Survey) -> Self {
         let mut shapes = Shapes::default();
-        let (mut order, largest) = SearchOrder::of(lens, survey, &mut shapes);
+        let (mut order, mut largest) = SearchOrder::of(lens, survey, &mut shapes);
+        if L::VARIABLES_FIRST {
+            shorten(lens, survey, &mut largest);
+        }
         let dominator = dominators::dominators(&mut order);
         let (retained, figures) = retained::retained(lens, &order, &dominator, &mut shapes);
         let shape = if L::HAS_TABLES {
