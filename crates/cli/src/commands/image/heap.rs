@@ -114,6 +114,7 @@ fn head(file: &ImageFile, examined: &ExaminedHeap<'_>) -> Heading {
     let account = match examined.heap.stated_bytes() {
         Some(stated) if stated == walked => "every byte accounted for".to_owned(),
         Some(stated) => format!("it says {} itself", bytes(stated)),
+        None if file.image().is_none() => "all objects added up".to_owned(),
         None => "up to where nothing follows".to_owned(),
     };
     let begin = file.image().map(|_| format!(" from {:#x} on", examined.heap.base())).unwrap_or_default();
@@ -124,7 +125,7 @@ fn head(file: &ImageFile, examined: &ExaminedHeap<'_>) -> Heading {
     let (count, leaked) = examined.examination.survey.leaked;
     if count > 0 {
         head.line(
-            "leaked",
+            if file.image().is_some() { "leaked" } else { "no root" },
             format!(
                 "{} in {}, {}",
                 bytes(leaked),
