@@ -30,6 +30,10 @@ impl HeapAbilities for HprofHeap {
         self.addresses.address(0).unwrap_or(0)
     }
 
+    fn shape_noun(&self) -> &'static str {
+        "class"
+    }
+
     fn unreferred(&self) -> &'static str {
         "to which no root of the dump leads"
     }

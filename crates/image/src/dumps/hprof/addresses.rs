@@ -3,6 +3,7 @@
 //! One bit for each possible address, in pages: heaps lie far apart with some collectors, so only pages with objects take memory. A page with a single
 //! object takes about a hundred bytes, which bounds the memory by the size of the dump.
 
+use crate::large::room;
 use rustc_hash::FxHashMap;
 
 /// Bits of a page: 4 KiB of a heap whose objects are aligned to eight bytes.
@@ -59,8 +60,8 @@ impl AddressCollector {
     pub fn finish(self) -> Addresses {
         let mut order: Vec<(u64, u32)> = self.slots.into_iter().collect();
         order.sort_unstable();
-        let mut words = Vec::with_capacity(order.len());
-        let mut before = Vec::with_capacity(order.len());
+        let mut words = room(order.len());
+        let mut before = room(order.len());
         let mut count = 0u32;
         for (_, slot) in &order {
             let page = self.words[*slot as usize];
@@ -129,6 +130,11 @@ impl Addresses {
     /// The number of objects.
     pub fn len(&self) -> u32 {
         self.count
+    }
+
+    /// True if all are multiples of eight. Otherwise they are not addresses, but numbers that the writer of the dump gave to objects.
+    pub fn are_aligned(&self) -> bool {
+        self.shift == 3
     }
 
     /// The number of the object at an address.

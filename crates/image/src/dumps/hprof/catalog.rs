@@ -15,6 +15,7 @@ pub(super) const CHECKPOINT_EVERY: u32 = 128;
 
 /// What the first reading finds.
 pub(super) struct Catalog {
+    id_size: u32,
     /// Where the bytes of each name are.
     names: FxHashMap<u64, (u64, u32)>,
     /// The identifiers of the names of classes, by class.
@@ -30,6 +31,8 @@ pub(super) struct Catalog {
     pub roots: Vec<RootRecord>,
     /// Addresses of objects, and where their records are: about one of [`CHECKPOINT_EVERY`], and each that has a lower address than the object before it.
     pub checkpoints: Vec<(u64, u64)>,
+    /// No more words than this are needed for the references and lengths of all objects.
+    pub most_words: u64,
     last: u64,
     until_checkpoint: u32,
     addresses: AddressCollector,
@@ -44,7 +47,7 @@ impl Catalog {
     pub fn read(bytes: &DumpBytes, header: Header, damage: &mut Damages) -> Result<(Self, Addresses), DumpError> {
         for shift in [3, 0] {
             let mut found = Damages::default();
-            let mut catalog = Self::new(shift);
+            let mut catalog = Self::new(shift, header.id_size);
             scan(bytes, header, &mut catalog, &mut found)?;
             if catalog.is_unaligned {
                 continue;
@@ -63,8 +66,9 @@ impl Catalog {
         Err(DumpError::damaged(0, "its objects have no addresses"))
     }
 
-    fn new(shift: u32) -> Self {
+    fn new(shift: u32, id_size: u32) -> Self {
         Self {
+            id_size,
             names: FxHashMap::default(),
             class_names: FxHashMap::default(),
             class_serials: FxHashMap::default(),
@@ -73,6 +77,7 @@ impl Catalog {
             classes: Vec::new(),
             roots: Vec::new(),
             checkpoints: Vec::new(),
+            most_words: 0,
             last: 0,
             until_checkpoint: 0,
             addresses: AddressCollector::new(shift),
@@ -155,19 +160,27 @@ impl RecordSink for Catalog {
 
     fn class(&mut self, class: ClassRecord, at: u64) {
         self.add(class.id);
+        self.most_words += 4 + class.statics.len() as u64;
         self.classes.push((class, at));
     }
 
     #[inline]
-    fn instance(&mut self, id: u64, _: u64, _: &[u8], at: u64) {
+    fn instance(&mut self, id: u64, _: u64, fields: &[u8], at: u64) {
+        self.most_words += 1 + fields.len() as u64 / u64::from(self.id_size);
         self.add_at(id, at);
     }
 
     fn object_array(&mut self, id: u64, _: u64, _: u32, at: u64) {
+        self.most_words += 2;
         self.add_at(id, at);
     }
 
+    fn elements(&mut self, elements: &[u8]) {
+        self.most_words += elements.len() as u64 / u64::from(self.id_size);
+    }
+
     fn primitive_array(&mut self, id: u64, _: FieldType, _: u32, at: u64) {
+        self.most_words += 1;
         self.add_at(id, at);
     }
 

@@ -92,7 +92,7 @@ impl Sizes {
             (0..classes.len() as u32).map(|index| static_bytes(classes.get(index), self.layout)).collect();
         // The least distance to the next object, without static fields.
         let mut base = self.instances[classes.class_class as usize];
-        if classes.class_class != UNKNOWN_CLASS {
+        if classes.class_class != UNKNOWN_CLASS && addresses.are_aligned() {
             let own = |index: u32| {
                 let object = classes.get(index).object?;
                 let distance = addresses.address(object + 1)?.checked_sub(classes.get(index).record.id)?;
@@ -259,6 +259,9 @@ impl Distances {
             object_arrays: Default::default(),
             alignment: 8,
         };
+        if !addresses.are_aligned() {
+            return all;
+        }
         let elements: Vec<u32> = (0..classes.len() as u32).map(|index| element_bytes(classes, index, 1)).collect();
         let mut bits = 0;
         let next = addresses.iter().skip(1).map(Some).chain(Some(None));

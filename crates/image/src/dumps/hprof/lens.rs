@@ -32,6 +32,7 @@ impl Lens for HprofHeap {
     const IS_COLLECTED: bool = false;
     const IS_ADDRESSED: bool = false;
     const HAS_TABLES: bool = true;
+    const VARIABLES_FIRST: bool = true;
 
     fn span(&self) -> Range<u64> {
         0..self.addresses.len().into()

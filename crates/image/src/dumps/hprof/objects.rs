@@ -9,6 +9,7 @@ use super::classes::{Classes, UNKNOWN_ARRAY, UNKNOWN_CLASS};
 use super::records::{ClassRecord, FieldType, Header, RecordSink, scan};
 use crate::damage::Damages;
 use crate::dumps::DumpError;
+use crate::large::{room, zeros};
 
 /// Marks the last word of an object.
 const LAST: u32 = 1 << 31;
@@ -44,7 +45,7 @@ const MOST_SKIPPED: usize = 64;
 impl Starts {
     fn new(objects: usize) -> Self {
         let blocks = objects.div_ceil(8);
-        Self { blocks: vec![0; blocks], present: vec![0; blocks], scattered: Vec::new(), last: u32::MAX }
+        Self { blocks: zeros(blocks), present: vec![0; blocks], scattered: Vec::new(), last: u32::MAX }
     }
 
     #[inline]
@@ -91,7 +92,7 @@ impl Starts {
     }
 }
 
-/// The index of each object's class.
+/// The index of each object's class, and one: 0 is none.
 enum ClassIndexes {
     Narrow(Vec<u16>),
     Wide(Vec<u32>),
@@ -99,21 +100,16 @@ enum ClassIndexes {
 
 impl ClassIndexes {
     fn new(objects: usize, classes: usize) -> Self {
-        if classes < usize::from(u16::MAX) {
-            Self::Narrow(vec![u16::MAX; objects])
-        } else {
-            Self::Wide(vec![u32::MAX; objects])
-        }
+        if classes < usize::from(u16::MAX) { Self::Narrow(zeros(objects)) } else { Self::Wide(zeros(objects)) }
     }
 
     #[inline]
     fn get(&self, object: u32) -> Option<u32> {
-        match self {
-            Self::Narrow(all) => {
-                all.get(object as usize).filter(|class| **class != u16::MAX).map(|class| u32::from(*class))
-            }
-            Self::Wide(all) => all.get(object as usize).filter(|class| **class != u32::MAX).copied(),
-        }
+        let stored = match self {
+            Self::Narrow(all) => u32::from(*all.get(object as usize)?),
+            Self::Wide(all) => *all.get(object as usize)?,
+        };
+        stored.checked_sub(1)
     }
 
     /// Sets the class of an object that has none yet; false if it has one.
@@ -123,8 +119,8 @@ impl ClassIndexes {
             return false;
         }
         match self {
-            Self::Narrow(all) => all[object as usize] = class as u16,
-            Self::Wide(all) => all[object as usize] = class,
+            Self::Narrow(all) => all[object as usize] = class as u16 + 1,
+            Self::Wide(all) => all[object as usize] = class + 1,
         }
         true
     }
@@ -140,8 +136,8 @@ impl Objects {
         damage: &mut Damages,
     ) -> Result<Self, DumpError> {
         let count = addresses.len() as usize;
-        let objects =
-            Self { classes: ClassIndexes::new(count, classes.len()), starts: Starts::new(count), words: Vec::new() };
+        let words = room(catalog.most_words.min(MOST_WORDS) as usize);
+        let objects = Self { classes: ClassIndexes::new(count, classes.len()), starts: Starts::new(count), words };
         let mut reader = ObjectReader {
             bytes,
             id_size: header.id_size,
