@@ -4,6 +4,7 @@ use crate::error::InputError;
 use crate::problems::Problems;
 use crate::stream::InputStream;
 use crate::{dump, events, heaptrack, hw, image, memtrace, objlog};
+use highwater_image::dumps::hprof::Hprof;
 use highwater_image::dumps::v8::V8Snapshot;
 use highwater_model::{Catalog, Damage, EventSink, Source, SourceKind};
 use highwater_store::{EventLog, Written};
@@ -18,6 +19,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &hw::HwFormat,
     &memtrace::MemtraceFormat,
     &heaptrack::HeaptrackFormat,
+    &dump::DumpFormat(&Hprof),
     &dump::DumpFormat(&V8Snapshot),
     &events::EventLinesFormat,
     &objlog::ObjectLogFormat,
