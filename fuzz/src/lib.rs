@@ -2,6 +2,7 @@
 
 mod examine;
 mod examine_history;
+mod examine_hprof;
 mod examine_image;
 mod examine_log;
 mod examine_profile;
@@ -15,6 +16,7 @@ mod scene;
 
 pub use examine::{examine_lines, examine_recording};
 pub use examine_history::examine_history;
+pub use examine_hprof::examine_hprof;
 pub use examine_image::{examine_dlmalloc, examine_motoko};
 pub use examine_log::examine_log;
 pub use examine_profile::examine_profile;

@@ -167,7 +167,8 @@ fn roots(images: &[ComparedImage<'_, '_>]) -> Vec<RootChange> {
     let mut by_name: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for (at, image) in images.iter().enumerate() {
         for (name, retained) in retained_by_variables(image) {
-            by_name.entry(name).or_insert_with(|| vec![0; images.len()])[at] = retained;
+            // Several roots may have one name.
+            by_name.entry(name).or_insert_with(|| vec![0; images.len()])[at] += retained;
         }
     }
     let change = |(name, retained_bytes): (String, Vec<u64>)| {

@@ -29,6 +29,11 @@ pub trait HeapAbilities {
         "object"
     }
 
+    /// The word for a group of its objects.
+    fn shape_noun(&self) -> &'static str {
+        "shape"
+    }
+
     /// Why an object in use is one to which nothing refers, as half a sentence; for heaps that are not [collected](ImageHeap::is_collected).
     fn unreferred(&self) -> &'static str {
         "to which nothing seems to refer"

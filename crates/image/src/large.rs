@@ -4,18 +4,30 @@
 const LARGE: usize = 4 << 20;
 
 /// An array of `count` zeros. Pages that are never written cost nothing.
-#[allow(unsafe_code)]
 pub fn zeros<T: Zero>(count: usize) -> Vec<T> {
     let array = T::zeros(count);
-    let bytes = size_of_val(array.as_slice());
+    advise(&array);
+    array
+}
+
+/// An empty array with room for `count` entries. Pages that are never written cost nothing.
+pub fn room<T>(count: usize) -> Vec<T> {
+    let array = Vec::with_capacity(count);
+    advise(&array);
+    array
+}
+
+/// Asks for large pages, if the array is long.
+#[allow(unsafe_code)]
+fn advise<T>(array: &Vec<T>) {
+    let bytes = array.capacity() * size_of::<T>();
     if bytes >= LARGE {
         const PAGE: usize = 4096;
         let start = (array.as_ptr() as usize).next_multiple_of(PAGE);
         let length = (bytes - (start - array.as_ptr() as usize)) & !(PAGE - 1);
-        // SAFETY: whole pages within the array; the advice changes how they are provided, not what they hold.
+        // SAFETY: whole pages within the array's own memory; the advice changes how they are provided, not what they hold.
         let _ = unsafe { rustix::mm::madvise(start as *mut _, length, rustix::mm::Advice::LinuxHugepage) };
     }
-    array
 }
 
 /// Numbers whose zero has all bits clear.

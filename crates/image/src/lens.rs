@@ -82,6 +82,13 @@ pub trait Lens {
     /// same.
     const IS_ADDRESSED: bool = true;
 
+    /// True if shapes and sizes are found in tables. They are then read when they are needed, and not stored while objects are searched, which saves memory.
+    /// Otherwise they are in the objects themselves, and are read while an object is at hand, which saves time.
+    const HAS_TABLES: bool = false;
+
+    /// True if paths to objects begin at variables of the program wherever they can, even if another root is nearer.
+    const VARIABLES_FIRST: bool = false;
+
     /// The range of addresses in which objects lie.
     fn span(&self) -> Range<u64>;
 
@@ -107,6 +114,11 @@ pub trait Lens {
             }
             slot = next;
         }
+    }
+
+    /// The objects that can be reached from the roots, by their unit within the span, if the lens has searched for them already.
+    fn reached(&self) -> Option<&Bitmap> {
+        None
     }
 
     /// Prefetches an object that will be read soon.

@@ -96,8 +96,8 @@ struct Reached<'a, L: Lens> {
     pub queue: Vec<u32>,
     /// The index in the queue of the object that led to each.
     parents: Vec<u32>,
-    /// For objects without a predecessor: the index of their root.
-    roots: Vec<u32>,
+    /// For objects without a predecessor: their index in the queue and that of their root, in order.
+    roots: Vec<(u32, u32)>,
 }
 
 impl<'a, L: Lens> Reached<'a, L> {
@@ -109,21 +109,33 @@ impl<'a, L: Lens> Reached<'a, L> {
 
     /// Searches until all objects are reached, or `go_on` returns false for an object.
     pub fn follow(&mut self, go_on: &mut dyn FnMut(u64) -> bool) {
-        for (number, root) in self.lens.roots().iter().enumerate() {
-            if self.lens.is_object(root.object, self.found) && self.live.set(self.index.unit(root.object)) {
-                self.queue.push(self.index.unit(root.object) as u32);
-                self.parents.push(NONE);
-                self.roots.push(number as u32);
+        let mut index = 0;
+        // Either all roots at once, or first those of the program.
+        let rounds: &[&[bool]] = if L::VARIABLES_FIRST { &[&[true], &[false]] } else { &[&[true, false]] };
+        for round in rounds {
+            self.begin(round);
+            while let Some(&unit) = self.queue.get(index) {
+                let object = self.index.address(unit);
+                if !go_on(object) {
+                    return;
+                }
+                self.reach_from(object, index as u32);
+                index += 1;
             }
         }
-        let mut index = 0;
-        while let Some(&unit) = self.queue.get(index) {
-            let object = self.index.address(unit);
-            if !go_on(object) {
-                return;
+    }
+
+    /// Adds the objects of the roots that are variables, or that are not, or of both.
+    fn begin(&mut self, are_variables: &[bool]) {
+        for (number, root) in self.lens.roots().iter().enumerate() {
+            if are_variables.contains(&root.is_variable)
+                && self.lens.is_object(root.object, self.found)
+                && self.live.set(self.index.unit(root.object))
+            {
+                self.roots.push((self.queue.len() as u32, number as u32));
+                self.queue.push(self.index.unit(root.object) as u32);
+                self.parents.push(NONE);
             }
-            self.reach_from(object, index as u32);
-            index += 1;
         }
     }
 
@@ -148,7 +160,8 @@ impl<'a, L: Lens> Reached<'a, L> {
             indexes.push(parent);
         }
         indexes.reverse();
-        let root = self.roots.get(indexes[0] as usize).and_then(|root| self.lens.roots().get(*root as usize));
+        let root = self.roots.binary_search_by_key(&indexes[0], |root| root.0).ok();
+        let root = root.and_then(|at| self.lens.roots().get(self.roots[at].1 as usize));
         let object = |index: u32| self.index.address(self.queue[index as usize]);
         let root = root.map_or_else(|| UNREFERRED.to_owned(), |root| root.name.to_string());
         ObjectPath::through(root, &indexes, |from, to| {

@@ -99,7 +99,7 @@ pub fn survey<L: Lens>(lens: &L, top: usize) -> Survey {
         }
     };
     lens.walk(visit, &mut damage);
-    let mut live = mark(lens, &found, units, &mut damage);
+    let mut live = lens.reached().cloned().unwrap_or_else(|| mark(lens, &found, units, &mut damage));
     let unreferred = if L::IS_COLLECTED { Bitmap::default() } else { add_unreferred(&found, &mut live, units) };
     let (mut static_objects, mut leaked) = (0, (0, 0));
     let mut largest = Top::new(top);

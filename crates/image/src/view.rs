@@ -24,6 +24,8 @@ pub struct ObjectView {
     pub bytes: u64,
     /// Its retained bytes, itself included; none if it is not live.
     pub retained_bytes: Option<u64>,
+    /// The object without which it would be freed; none if no single object keeps it.
+    pub dominator: Option<u64>,
     /// The shortest path to it; none if it is not live.
     pub path: Option<ObjectPath>,
     /// The references to it.
@@ -46,6 +48,7 @@ pub(crate) fn view_object<L: Lens + ImageHeap>(lens: &L, examination: &Examinati
         shape: lens.shape_name(object),
         bytes: lens.bytes(object),
         retained_bytes: node.map(|node| node.retained_bytes),
+        dominator: node.filter(|node| node.dominator != 0).map(|node| examination.graph.node(node.dominator).object),
         path: node.and_then(|_| path_to(lens, &examination.survey, object)),
         referrers: referrers(lens, &examination.survey, object, NAMED_REFERRERS),
         value,

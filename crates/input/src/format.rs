@@ -5,6 +5,7 @@ use crate::problems::Problems;
 use crate::profile::Profile;
 use crate::stream::InputStream;
 use crate::{dhat, dump, events, heaptrack, hw, image, massif, memray, memtrace, objlog, pprof, v8_sampling};
+use highwater_image::dumps::hprof::Hprof;
 use highwater_image::dumps::v8::V8Snapshot;
 use highwater_model::{Catalog, Damage, EventSink, Source, SourceKind};
 use highwater_store::{EventLog, Written};
@@ -19,6 +20,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &hw::HwFormat,
     &memtrace::MemtraceFormat,
     &heaptrack::HeaptrackFormat,
+    &dump::DumpFormat(&Hprof),
     &dump::DumpFormat(&V8Snapshot),
     &pprof::PprofFormat,
     &pprof::HeapTextFormat,

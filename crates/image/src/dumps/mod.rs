@@ -7,6 +7,7 @@
 //! the dump itself names it.
 
 mod error;
+pub mod hprof;
 mod source;
 pub mod v8;
 
@@ -19,7 +20,7 @@ use crate::heap::ImageHeap;
 pub type DumpHeap = Box<dyn ImageHeap + Send + Sync>;
 
 /// All kinds of dumps.
-pub static DUMPS: &[&dyn DumpKind] = &[&v8::V8Snapshot];
+pub static DUMPS: &[&dyn DumpKind] = &[&hprof::Hprof, &v8::V8Snapshot];
 
 /// A kind of heap dump.
 pub trait DumpKind: Sync {

@@ -6,10 +6,12 @@ mod retained;
 
 use crate::lens::Lens;
 use crate::path::ObjectPath;
+use crate::paths::first_paths;
 use crate::shapes::{ShapeId, Shapes};
-use crate::survey::{Survey, UnitIndex};
+use crate::survey::{Largest, Survey, UnitIndex};
 use order::SearchOrder;
 use retained::Sizes;
+use rustc_hash::FxHashMap;
 
 /// The live objects, each with its dominator and its retained size. It takes sixteen bytes for each.
 ///
@@ -30,6 +32,19 @@ pub struct Graph {
     pub largest: Vec<(u32, ObjectPath)>,
     index: UnitIndex,
     size_unit: u64,
+}
+
+/// The shortest paths to the survey's largest objects, by their index.
+fn shortest<L: Lens>(lens: &L, survey: &Survey) -> FxHashMap<usize, ObjectPath> {
+    // The search would go on to the end for an object that no root leads to.
+    let index = UnitIndex::of(lens);
+    let is_reached = |one: &Largest| !survey.unreferred.get(index.unit(one.object));
+    let largest = survey.largest.iter().enumerate().filter(|(_, one)| is_reached(one));
+    let objects: FxHashMap<u64, usize> = largest.map(|(at, one)| (one.object, at)).collect();
+    if !L::VARIABLES_FIRST || objects.is_empty() {
+        return FxHashMap::default();
+    }
+    first_paths(lens, survey, objects.len(), |object| objects.get(&object).copied())
 }
 
 /// Figures of a shape.
@@ -62,10 +77,26 @@ impl Graph {
     /// The graph of the objects that a survey found to be live.
     pub fn of<L: Lens>(lens: &L, survey: &Survey) -> Self {
         let mut shapes = Shapes::default();
-        let (mut order, largest) = SearchOrder::of(lens, survey, &mut shapes);
+        // First, because this search takes memory, too.
+        let shortest = shortest(lens, survey);
+        let (mut order, mut largest) = SearchOrder::of(lens, survey, &mut shapes);
+        for (at, path) in shortest {
+            if let Some(entry) = largest.get_mut(at) {
+                entry.1 = path;
+            }
+        }
         let dominator = dominators::dominators(&mut order);
-        let (retained, figures) = retained::retained(lens, &order, &dominator, shapes.len());
-        let SearchOrder { units, shape, .. } = order;
+        let (retained, figures) = retained::retained(lens, &order, &dominator, &mut shapes);
+        let shape = if L::HAS_TABLES {
+            let index = UnitIndex::of(lens);
+            let numbers = 0..order.len() as u32;
+            numbers
+                .map(|number| if number == 0 { ShapeId(0) } else { order.shape(lens, index, &mut shapes, number) })
+                .collect()
+        } else {
+            std::mem::take(&mut order.shape)
+        };
+        let SearchOrder { units, .. } = order;
         let (index, size_unit) = (UnitIndex::of(lens), L::SIZE_UNIT);
         Self { units, dominator, retained, shape, shapes, figures, largest, index, size_unit }
     }

@@ -21,9 +21,9 @@ pub struct SearchOrder {
     pub units: Vec<u32>,
     /// By number: the object from which the search reached it first.
     pub parent: Vec<u32>,
-    /// By number: its shape.
+    /// By number: its shape. Empty if the lens has tables.
     pub shape: Vec<ShapeId>,
-    /// By number: its own size in units.
+    /// By number: its own size in units. Empty if the lens has tables.
     size: Vec<u16>,
     /// The number of objects that refer to others.
     pub inner: u32,
@@ -44,13 +44,13 @@ impl SearchOrder {
             index: UnitIndex::of(lens),
             start: lens.span().start,
             numbers: zeros(count - 1),
-            slots: vec![0],
+            slots: Vec::new(),
             next_leaf: count as u32 - 1,
             order: Self {
                 units: zeros(count),
                 parent: zeros(count),
-                shape: vec![ShapeId(0); count],
-                size: zeros(count),
+                shape: vec![ShapeId(0); if L::HAS_TABLES { 0 } else { count }],
+                size: zeros(if L::HAS_TABLES { 0 } else { count }),
                 inner: 0,
                 edges: Vec::new(),
             },
@@ -93,9 +93,21 @@ impl SearchOrder {
     /// An object's own size in units; 0 if it is outside of the heap.
     #[inline]
     pub fn size<L: Lens>(&self, lens: &L, index: UnitIndex, number: u32) -> u64 {
-        match self.size[number as usize] {
-            LARGE => lens.bytes(index.address(self.units[number as usize])) / L::SIZE_UNIT,
-            small => small.into(),
+        match self.size.get(number as usize) {
+            Some(&small) if small != LARGE => small.into(),
+            _ => {
+                let object = index.address(self.units[number as usize]);
+                if lens.is_in_heap(object) { lens.bytes(object) / L::SIZE_UNIT } else { 0 }
+            }
+        }
+    }
+
+    /// An object's shape.
+    #[inline]
+    pub fn shape<L: Lens>(&self, lens: &L, index: UnitIndex, shapes: &mut Shapes, number: u32) -> ShapeId {
+        match self.shape.get(number as usize) {
+            Some(shape) => *shape,
+            None => shapes.of(lens, index.address(self.units[number as usize])),
         }
     }
 }
@@ -109,7 +121,7 @@ struct DepthFirstSearch<'a, L: Lens> {
     start: u64,
     /// Numbers by rank among the live objects, 0 if not found yet.
     numbers: Vec<u32>,
-    /// By inner number: the slot at which the search continues in that object.
+    /// The slots at which the search continues in the objects above the current one.
     slots: Vec<u32>,
     next_leaf: u32,
     order: SearchOrder,
@@ -184,7 +196,6 @@ impl<L: Lens> DepthFirstSearch<'_, L> {
         let is_inner = self.lens.next_reference(object, 0, self.found).is_some();
         let number = if is_inner {
             self.order.inner += 1;
-            self.slots.push(0);
             self.order.inner
         } else {
             self.next_leaf -= 1;
@@ -194,6 +205,9 @@ impl<L: Lens> DepthFirstSearch<'_, L> {
         let at = number as usize;
         self.order.units[at] = self.index.unit(object) as u32;
         self.order.parent[at] = parent;
+        if L::HAS_TABLES {
+            return number;
+        }
         self.order.shape[at] = self.shapes.of(self.lens, object);
         if self.lens.is_in_heap(object) {
             self.order.size[at] = (self.lens.bytes(object) / L::SIZE_UNIT).min(LARGE.into()) as u16;
@@ -206,10 +220,9 @@ impl<L: Lens> DepthFirstSearch<'_, L> {
         if start > self.order.inner {
             return;
         }
-        let mut at = start;
+        let (mut at, mut slot) = (start, 0);
         loop {
             let object = self.index.address(self.order.units[at as usize]);
-            let slot = self.slots[at as usize];
             let (lens, found) = (self.lens, self.found);
             let mut deeper = None;
             lens.scan(object, slot, found, |target, next| {
@@ -218,12 +231,12 @@ impl<L: Lens> DepthFirstSearch<'_, L> {
             });
             match deeper {
                 Some((number, next)) => {
-                    self.slots[at as usize] = next;
-                    at = number;
+                    self.slots.push(next);
+                    (at, slot) = (number, 0);
                 }
                 None if at == start => return,
                 None => {
-                    self.slots[at as usize] = u32::MAX;
+                    slot = self.slots.pop().unwrap_or(u32::MAX);
                     at = self.order.parent[at as usize];
                 }
             }

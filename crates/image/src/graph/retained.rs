@@ -4,6 +4,7 @@ use super::ShapeFigures;
 use super::order::SearchOrder;
 use crate::large::zeros;
 use crate::lens::Lens;
+use crate::shapes::Shapes;
 use crate::survey::UnitIndex;
 use rustc_hash::FxHashMap;
 
@@ -48,29 +49,40 @@ pub fn retained<L: Lens>(
     lens: &L,
     order: &SearchOrder,
     dominator: &[u32],
-    shapes: usize,
+    shapes: &mut Shapes,
 ) -> (Sizes, Vec<ShapeFigures>) {
     let index = UnitIndex::of(lens);
     let count = order.len();
-    let mut figures = vec![ShapeFigures::default(); shapes];
+    let mut figures = vec![ShapeFigures::default(); shapes.len()];
     let mut retained = Sizes::zeros(count);
-    for number in 1..count {
-        let size = order.size(lens, index, number as u32);
-        retained.add(number as u32, size);
-        let of_shape = &mut figures[order.shape[number].0 as usize];
-        of_shape.count += 1;
-        of_shape.bytes += size * L::SIZE_UNIT;
+    for number in 1..count as u32 {
+        let size = order.size(lens, index, number);
+        retained.add(number, size);
+        let shape = order.shape(lens, index, shapes, number).0 as usize;
+        if shape >= figures.len() {
+            figures.resize(shape + 1, ShapeFigures::default());
+        }
+        figures[shape].count += 1;
+        figures[shape].bytes += size * L::SIZE_UNIT;
     }
     // Objects without references have the highest numbers. Of all others, a dominator has a lower number than the objects it dominates.
     for number in (1..count).rev() {
         retained.add(dominator[number], retained.get(number as u32));
     }
-    add_by_shape(order, dominator, &retained, L::SIZE_UNIT, &mut figures);
+    let shape = |number: u32| order.shape(lens, index, shapes, number).0 as usize;
+    add_by_shape(order, dominator, &retained, L::SIZE_UNIT, &mut figures, shape);
     (retained, figures)
 }
 
 /// Adds the retained sizes of its objects to each shape. Objects below another of the same shape are in the figure of that one already.
-fn add_by_shape(order: &SearchOrder, dominator: &[u32], retained: &Sizes, unit: u64, figures: &mut [ShapeFigures]) {
+fn add_by_shape(
+    order: &SearchOrder,
+    dominator: &[u32],
+    retained: &Sizes,
+    unit: u64,
+    figures: &mut [ShapeFigures],
+    mut shape_of: impl FnMut(u32) -> usize,
+) {
     let count = order.len();
     // Nothing dominates the roots, so 0 means none.
     let mut first: Vec<u32> = zeros(order.inner as usize + 1);
@@ -86,7 +98,7 @@ fn add_by_shape(order: &SearchOrder, dominator: &[u32], retained: &Sizes, unit: 
         if let Some(child) = below {
             // Each child is taken once; then `first` holds its next sibling.
             first[at as usize] = next[child as usize];
-            let shape = order.shape[child as usize].0 as usize;
+            let shape = shape_of(child);
             if above[shape] == 0 {
                 figures[shape].retained_bytes += retained.get(child) * unit;
             }
@@ -97,7 +109,7 @@ fn add_by_shape(order: &SearchOrder, dominator: &[u32], retained: &Sizes, unit: 
         } else if at == 0 {
             return;
         } else {
-            above[order.shape[at as usize].0 as usize] -= 1;
+            above[shape_of(at)] -= 1;
             at = dominator[at as usize];
         }
     }

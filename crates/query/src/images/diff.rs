@@ -30,6 +30,7 @@ pub fn diff_document(files: &[&ImageFile], examined: &[ExaminedHeap<'_>], compar
             "shape": shape.name, "count": counts, "bytes": sizes, "retained_bytes": kept,
             "change_count": shape.count() as i64, "change_bytes": shape.bytes() as i64,
             "keeps_growing": shape.keeps_growing,
+            "came_count": shape.came.0, "came_bytes": shape.came.1, "went_count": shape.went.0, "went_bytes": shape.went.1,
         })
     });
     members.insert("shapes".to_owned(), shapes.collect());
@@ -43,5 +44,13 @@ pub fn diff_document(files: &[&ImageFile], examined: &[ExaminedHeap<'_>], compar
             })
         });
     members.insert("new".to_owned(), new.collect::<Value>());
+    let grown = comparison.grown.iter().map(|grown| {
+        json!({
+            "object": last.heap.object_name(grown.object), "shape": grown.shape, "growth_bytes": grown.growth,
+            "retained_before": grown.before, "retained_after": grown.after,
+            "path": grown.path.as_ref().map(ToString::to_string),
+        })
+    });
+    members.insert("grown".to_owned(), grown.collect::<Value>());
     members.into()
 }

@@ -1,11 +1,16 @@
 //! The contents of a heap.
 
 use highwater_formats::json as documents;
-use highwater_image::{ChunkFigures, GraphNode, Image, ImageSnapshot, ObjectPath, ShapeFigures, ShapeId};
+use highwater_image::{
+    ChunkFigures, GraphNode, Highlight, HighlightRow, Image, ImageSnapshot, ObjectPath, ShapeFigures, ShapeId,
+};
 use highwater_input::image::{ExaminedHeap, ImageFile};
 use highwater_model::{Accounts, Damage, Nanos, Snapshot};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+
+/// The most rows of a table of strings, closures and the like.
+const MOST_HIGHLIGHTED: usize = 100;
 
 /// A shape with its name.
 pub struct ImageShape<'a> {
@@ -43,6 +48,10 @@ pub fn heap_document(file: &ImageFile, examined: &ExaminedHeap<'_>, limit: usize
     members.insert("waste".to_owned(), waste.collect());
     members.insert("damage".to_owned(), damage(examined));
     members.insert("damage_count".to_owned(), examined.damage.count.into());
+    let highlights = examined.heap.highlights(&examined.examination, limit.min(MOST_HIGHLIGHTED));
+    if !highlights.is_empty() {
+        members.insert("highlights".to_owned(), highlights.iter().map(|table| highlight(table, examined)).collect());
+    }
     if let Some(chunks) = examined.heap.chunk_figures() {
         members.insert("chunks".to_owned(), chunk_members(&chunks, examined));
     }
@@ -93,6 +102,19 @@ fn largest_members(examined: &ExaminedHeap<'_>) -> Value {
         })
     };
     largest(examined).map(entry).collect()
+}
+
+fn highlight(table: &Highlight, examined: &ExaminedHeap<'_>) -> Value {
+    let row = |row: &HighlightRow| {
+        json!({
+            "what": row.what, "example": examined.heap.object_name(row.object), "count": row.count, "bytes": row.bytes,
+            "retained_bytes": row.retained_bytes,
+        })
+    };
+    json!({
+        "title": table.title, "count": table.count, "bytes": table.bytes,
+        "rows": table.rows.iter().map(row).collect::<Value>(),
+    })
 }
 
 fn damage(examined: &ExaminedHeap<'_>) -> Value {

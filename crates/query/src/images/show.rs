@@ -24,7 +24,7 @@ fn document(examined: &ExaminedHeap<'_>, view: &ObjectView) -> Value {
     json!({
         "address": examined.heap.object_name(view.object), "kind": view.kind, "shape": view.shape, "bytes": view.bytes,
         "retained_bytes": view.retained_bytes, "path": view.path.as_ref().map(ToString::to_string),
-        "value": view.value, "guess": view.guess.as_ref().map(ToString::to_string),
+        "dominator": view.dominator.map(|object| examined.heap.object_name(object)), "value": view.value, "guess": view.guess.as_ref().map(ToString::to_string),
         "contents": view.guess.as_ref().map(|_| HEXLOWER.encode(&view.contents)),
         "references": view.referrers.count, "referrers": view.referrers.first.iter().map(referrer).collect::<Value>(),
     })

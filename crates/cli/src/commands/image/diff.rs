@@ -20,6 +20,7 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   highwater image diff a.img b.img --module app.wasm  what came, went and grew
   highwater image diff a.img b.img c.img              and what grew each time
+  highwater image diff a.heapsnapshot b.heapsnapshot  new and deleted objects of V8, by node id
   highwater image diff a.img b.img --json | jq '.roots'
 
 Images are of one program, oldest first. An object is the same in two of them if it is at the same \
@@ -69,13 +70,21 @@ impl DiffArgs {
         let (paint, width) = (output.paint, output.width);
         output.text(&head(&files, &examined, &comparison).render(paint, width))?;
         let heap = examined.last().map(|examined| &*examined.heap);
+        let by_shape = format!("by {}", heap.map_or("shape", |heap| heap.shape_noun()));
+        let is_dump = files.iter().any(|file| file.image().is_none());
         let sections = [
+            ("where it grew", (is_dump && !comparison.grown.is_empty()).then(|| grown_table(&comparison, heap, rows))),
+            (
+                "by constructor",
+                (is_dump && !comparison.shapes.is_empty()).then(|| changes_table(&comparison, heap, rows)),
+            ),
             ("what variables keep", (!comparison.roots.is_empty()).then(|| roots_table(&comparison, rows))),
-            ("by shape", (!comparison.shapes.is_empty()).then(|| shapes_table(&comparison, rows))),
+            ("by shape", (!is_dump && !comparison.shapes.is_empty()).then(|| shapes_table(&comparison, rows))),
             ("new objects", (!comparison.new.is_empty()).then(|| new_table(&comparison, heap))),
         ];
         for (title, table) in sections {
             if let Some(table) = table {
+                let title = if title == "by constructor" { &*by_shape } else { title };
                 output.text(&format!("\n{}\n{}", paint.paint(Style::Dim, title), table.render(paint, width)))?;
             }
         }
@@ -157,6 +166,52 @@ fn shapes_table(comparison: &Comparison, rows: usize) -> Table {
             of(shape.figures.last()).into(),
             signed_count(shape.count()).into(),
             grew(shape.keeps_growing, images),
+            Cell::new(Style::Bold, &shape.name),
+        ]);
+    }
+    table
+}
+
+/// The objects that keep more than before: the containers of a leak.
+fn grown_table(comparison: &Comparison, heap: Option<&dyn ImageHeap>, rows: usize) -> Table {
+    let mut table = Table::default()
+        .column(Align::Right, "growth")
+        .column(Align::Right, "kept before")
+        .column(Align::Right, "keeps")
+        .column(Align::Left, "")
+        .column(Align::Left, "object")
+        .column(Align::Left, "way from a root");
+    for grown in comparison.grown.iter().take(rows) {
+        table.row(vec![
+            Cell::new(Style::Red, &signed_bytes(grown.growth.into())),
+            bytes(grown.before).into(),
+            bytes(grown.after).into(),
+            heap.map(|heap| heap.object_name(grown.object)).unwrap_or_default().into(),
+            Cell::new(Style::Bold, &grown.shape),
+            grown.path.as_ref().map(ToString::to_string).unwrap_or_default().into(),
+        ]);
+    }
+    table
+}
+
+/// New and freed objects, as Chrome's developer tools compare snapshots.
+fn changes_table(comparison: &Comparison, heap: Option<&dyn ImageHeap>, rows: usize) -> Table {
+    let mut table = Table::default()
+        .column(Align::Right, "change")
+        .column(Align::Right, "allocated")
+        .column(Align::Right, "freed")
+        .column(Align::Right, "objects")
+        .column(Align::Right, "new")
+        .column(Align::Right, "deleted")
+        .column(Align::Left, heap.map_or("shape", |heap| heap.shape_noun()));
+    for shape in comparison.shapes.iter().take(rows) {
+        table.row(vec![
+            Cell::new(style(shape.bytes()), &signed_bytes(shape.bytes())),
+            bytes(shape.came.1).into(),
+            bytes(shape.went.1).into(),
+            signed_count(shape.count()).into(),
+            count(shape.came.0).into(),
+            count(shape.went.0).into(),
             Cell::new(Style::Bold, &shape.name),
         ]);
     }

@@ -8,8 +8,9 @@ use crate::print::bytes::{bytes, count, counted, share};
 use crate::print::colour::Style;
 use crate::print::heading::Heading;
 use crate::print::table::{Align, Cell, Table};
+use crate::print::text::printable;
 use clap::Args;
-use highwater_image::ChunkFigures;
+use highwater_image::{ChunkFigures, Highlight, ImageHeap};
 use highwater_input::image::{ExaminedHeap, ImageFile};
 use highwater_query::images::{ImageShape, heap_document, largest, shapes};
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ use std::path::PathBuf;
   highwater image heap a.img --module a.wasm         with names
   highwater image heap memory.img --module app.wasm  C and Rust: chunks of dlmalloc
   highwater image heap a.img --top 0                 all shapes
+  highwater image heap app.heapsnapshot              Node.js and Chrome: constructors, strings, closures
   highwater image heap a.img --json | jq '.kinds'")]
 pub struct HeapArgs {
     #[command(flatten)]
@@ -35,7 +37,7 @@ pub struct HeapArgs {
 /// An image, and its module.
 #[derive(Debug, Args)]
 pub struct ImageInput {
-    /// A memory image: every byte of a memory, from address 0 on
+    /// A memory image: every byte of a memory, from address 0 on; or a heap dump: a .heapsnapshot of V8
     #[arg(value_name = "FILE")]
     pub path: PathBuf,
     /// The WASM module that ran: it has the names [default: the one that FILE.json names, if it lies beside FILE]
@@ -43,6 +45,8 @@ pub struct ImageInput {
     pub module: Option<PathBuf>,
 }
 
+/// The most rows of a table of strings, closures and the like.
+const MOST_HIGHLIGHTED: usize = 1000;
 /// The default number of single objects listed.
 pub const DEFAULT_TOP: usize = 10;
 
@@ -67,18 +71,25 @@ impl HeapArgs {
         let sections = [
             ("kinds", Some(kinds_table(&examined))),
             ("sizes", chunks.as_ref().map(sizes_table)),
-            ("live, by shape", Some(shapes_table(shown))),
+            ("live, by shape", Some(shapes_table(shown, examined.heap.shape_noun()))),
             ("largest", Some(largest_table(&examined))),
-            ("waste", Some(waste_table(&examined))),
+            ("waste", file.image().map(|_| waste_table(&examined))),
         ];
         for (title, table) in sections {
             let Some(table) = table else { continue };
-            output.text(&format!("\n{}\n{}", paint.paint(Style::Dim, title), table.render(paint, width)))?;
-            if title == "live, by shape" && !rest.is_empty() {
+            let is_by_shape = title == "live, by shape";
+            let title = title.replace("shape", examined.heap.shape_noun());
+            output.text(&format!("\n{}\n{}", paint.paint(Style::Dim, &title), table.render(paint, width)))?;
+            if is_by_shape && !rest.is_empty() {
                 let sum = rest.iter().map(|shape| shape.figures.bytes).sum();
-                let what = counted(rest.len() as u64, "more shape");
+                let what = counted(rest.len() as u64, &format!("more {}", examined.heap.shape_noun()));
                 output.text(&format!("… {what} with {}; '--top 0' shows all.\n", bytes(sum)))?;
             }
+        }
+        for table in examined.heap.highlights(&examined.examination, rows(DEFAULT_TOP).min(MOST_HIGHLIGHTED)) {
+            let title = format!("{}: {} in {}", table.title, bytes(table.bytes), count(table.count));
+            let rows = highlight_table(&table, &*examined.heap).render(paint, width);
+            output.text(&format!("\n{}\n{rows}", paint.paint(Style::Dim, &title)))?;
         }
         Ok(())
     }
@@ -103,6 +114,7 @@ fn head(file: &ImageFile, examined: &ExaminedHeap<'_>) -> Heading {
     let account = match examined.heap.stated_bytes() {
         Some(stated) if stated == walked => "every byte accounted for".to_owned(),
         Some(stated) => format!("it says {} itself", bytes(stated)),
+        None if file.image().is_none() => "all objects added up".to_owned(),
         None => "up to where nothing follows".to_owned(),
     };
     let begin = file.image().map(|_| format!(" from {:#x} on", examined.heap.base())).unwrap_or_default();
@@ -113,7 +125,7 @@ fn head(file: &ImageFile, examined: &ExaminedHeap<'_>) -> Heading {
     let (count, leaked) = examined.examination.survey.leaked;
     if count > 0 {
         head.line(
-            "leaked",
+            if file.image().is_some() { "leaked" } else { "no root" },
             format!(
                 "{} in {}, {}",
                 bytes(leaked),
@@ -169,12 +181,12 @@ fn sizes_table(chunks: &ChunkFigures) -> Table {
     table
 }
 
-fn shapes_table(shapes: &[ImageShape<'_>]) -> Table {
+fn shapes_table(shapes: &[ImageShape<'_>], noun: &'static str) -> Table {
     let mut table = Table::default()
         .column(Align::Right, "keeps")
         .column(Align::Right, "bytes")
         .column(Align::Right, "objects")
-        .column(Align::Left, "shape");
+        .column(Align::Left, noun);
     for shape in shapes {
         table.row(vec![
             bytes(shape.figures.retained_bytes).into(),
@@ -200,6 +212,25 @@ fn largest_table(examined: &ExaminedHeap<'_>) -> Table {
             examined.heap.object_name(node.object).into(),
             Cell::new(Style::Bold, examined.examination.graph.shapes.name(node.shape)),
             path.to_string().into(),
+        ]);
+    }
+    table
+}
+
+fn highlight_table(highlight: &Highlight, heap: &dyn ImageHeap) -> Table {
+    let mut table = Table::default()
+        .column(Align::Right, "keeps")
+        .column(Align::Right, "bytes")
+        .column(Align::Right, "objects")
+        .column(Align::Left, "one of them")
+        .column(Align::Left, "");
+    for row in &highlight.rows {
+        table.row(vec![
+            bytes(row.retained_bytes).into(),
+            bytes(row.bytes).into(),
+            count(row.count).into(),
+            heap.object_name(row.object).into(),
+            Cell::new(Style::Bold, &printable(&row.what)),
         ]);
     }
     table

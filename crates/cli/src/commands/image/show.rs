@@ -24,12 +24,13 @@ use highwater_query::images::show_document;
   highwater image show a.img 'archive[0]'                   an element
   highwater image show a.img 0x52a1c8                       an object's address
   highwater image show a.img 'static[23]'                   without a name
+  highwater image show app.heapsnapshot @12345              a node of V8, by its id
 
 A way begins with a variable and goes on with .field, [index], #variant and ?.")]
 pub struct ShowArgs {
     #[command(flatten)]
     input: ImageInput,
-    /// What: an address, or a way from a variable
+    /// What: an address, the id of a node, or a way from a variable
     #[arg(value_name = "ADDRESS|PATH")]
     place: String,
     /// How many levels of objects within objects
@@ -81,6 +82,9 @@ fn head(heap: &dyn ImageHeap, view: &ObjectView) -> Heading {
     let kept =
         view.retained_bytes.map_or("garbage: nothing leads to it".to_owned(), |kept| format!("keeps {}", bytes(kept)));
     head.line("bytes", format!("{} itself, {kept}", bytes(view.bytes)));
+    if let Some(dominator) = view.dominator {
+        head.line("kept by", heap.object_name(dominator));
+    }
     if let Some(path) = &view.path {
         head.line("way", path.to_string());
     }
