@@ -158,7 +158,10 @@ fn objects_are_shown_as_a_programmer_knows_them() {
     let strings: BTreeSet<String> =
         heap.highlights(&examination, usize::MAX)[1].rows.iter().map(|row| row.what.clone()).collect();
     // V8 itself does not write characters beyond 16 bits as they are.
-    assert!(strings.contains("\"a \\u{f600} \\\"quoted\\\" \\\\ text\"") && strings.contains("\"half a pair ???\""), "{strings:?}");
+    assert!(
+        strings.contains("\"a \\u{f600} \\\"quoted\\\" \\\\ text\"") && strings.contains("\"half a pair ???\""),
+        "{strings:?}"
+    );
     // A path that is printed leads to the object again.
     let (number, path) = &examination.graph.largest[0];
     let again = heap.view(&examination, &path.to_string(), 1).expect("found again");
