@@ -355,6 +355,17 @@ pub fn must_be_known(metric: Metric, snapshot: &Snapshot) -> Result<(), Failure>
     }
 }
 
+/// Fails if a source does not know what the rows are about.
+pub fn must_have_rows(by: GroupBy, source: &Source) -> Result<(), Failure> {
+    match by {
+        GroupBy::Thread if source.known.is_some() => {
+            let title = format_of_source(&source.kind).map_or("profile", |format| format.title());
+            Err(Failure::fault(format_args!("a {title} does not say which thread allocated what; choose another --by")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Why a profile of another tool lacks a figure.
 fn not_in_profile(metric: Metric, source: &Source) -> String {
     let title = format_of_source(&source.kind).map_or("profile", |format| format.title());

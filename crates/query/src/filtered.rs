@@ -46,6 +46,9 @@ fn part(history: &History, moment: Moment, filters: &[Filter], work: &Work<'_>) 
         };
         return part.ok_or_else(|| QueryError::failed(NO_BLOCKS));
     };
+    if recording.source().is_states() {
+        return Err(QueryError::failed(NO_BLOCKS));
+    }
     let filter = CompiledFilter::new(filters, recording.catalog());
     let lives = if filter.needs_deaths() { Some(LifeSet::new(history, recording, &filter, work)?) } else { None };
     let wanted = |block: &Block, thread: ThreadId| {

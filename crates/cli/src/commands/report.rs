@@ -1,7 +1,7 @@
 //! `highwater report`: which sites hold the memory at an instant.
 
 use super::report_window::WindowArgs;
-use crate::args::{FileArgs, Grouping, Instant, Ranking, Reading, Selection, must_be_known};
+use crate::args::{FileArgs, Grouping, Instant, Ranking, Reading, Selection, must_be_known, must_have_rows};
 use crate::failure::Failure;
 use crate::open::{self, Opened};
 use crate::output::Output;
@@ -129,6 +129,7 @@ impl ReportView {
     pub fn print(&self, subject: Subject<'_>, json: bool, output: &mut Output) -> Result<(), Failure> {
         let snapshot = subject.snapshot;
         must_be_known(self.ranking.metric, snapshot)?;
+        must_have_rows(self.grouping.by, &snapshot.source)?;
         let keep = self.selection.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
         let rows = rows(snapshot, self.grouping.by, self.ranking.metric, keep);

@@ -43,6 +43,10 @@ impl WindowArgs {
         reading: &Reading,
         output: &mut Output,
     ) -> Result<(), Failure> {
+        if opened.source().is_states() {
+            let why = "the file has states at several instants, and not what happened between them; --at shows one";
+            return Err(Failure::in_file(opened.path(), why));
+        }
         let metric = view.ranking.metric;
         if metric == Metric::OwnPeak {
             return Err(Failure::Usage(
