@@ -132,10 +132,11 @@ pub fn compare(images: &[ComparedImage<'_, '_>], top: usize) -> Result<Compariso
     let before = first.heap.live_objects(first.examination);
     let came = last.heap.unmatched_objects(last.examination, &before, top);
     let grown = last.heap.grown_objects(last.examination, &before, top);
+    let is_by_identity = !before.by_identity.is_empty();
     drop(before);
     let went = first.heap.unmatched_objects(first.examination, &last.heap.live_objects(last.examination), 0);
     Ok(Comparison {
-        shapes: shapes(images, &came.figures, &went.figures),
+        shapes: shapes(images, &came.figures, &went.figures, is_by_identity),
         roots: roots(images),
         came: (came.count, came.bytes),
         went: (went.count, went.bytes),
@@ -144,7 +145,12 @@ pub fn compare(images: &[ComparedImage<'_, '_>], top: usize) -> Result<Compariso
     })
 }
 
-fn shapes(images: &[ComparedImage<'_, '_>], came: &FiguresByShape, went: &FiguresByShape) -> Vec<ShapeChange> {
+fn shapes(
+    images: &[ComparedImage<'_, '_>],
+    came: &FiguresByShape,
+    went: &FiguresByShape,
+    is_by_identity: bool,
+) -> Vec<ShapeChange> {
     let mut by_name: BTreeMap<&str, Vec<ShapeFigures>> = BTreeMap::new();
     for (at, image) in images.iter().enumerate() {
         for (id, figures) in image.examination.graph.figures.iter().enumerate() {
@@ -158,7 +164,9 @@ fn shapes(images: &[ComparedImage<'_, '_>], came: &FiguresByShape, went: &Figure
         ShapeChange { name: name.to_owned(), figures, keeps_growing, came: of(came), went: of(went) }
     };
     let mut changes: Vec<ShapeChange> = by_name.into_iter().map(change).collect();
-    changes.retain(|change| change.figures.windows(2).any(|pair| pair[0] != pair[1]));
+    // Addresses change when objects are moved; identities change only if the objects are others.
+    let has_others = |change: &ShapeChange| is_by_identity && change.came.0 + change.went.0 > 0;
+    changes.retain(|change| has_others(change) || change.figures.windows(2).any(|pair| pair[0] != pair[1]));
     changes.sort_by_key(|change| (std::cmp::Reverse(change.bytes()), change.name.clone()));
     changes
 }
@@ -217,10 +225,11 @@ pub(crate) fn unmatched_objects<L: Lens>(
     let same = other.same_shapes(own);
     for node in own.graph.nodes() {
         let is_there = other.find(lens, node, &same).is_some();
-        if lens.is_in_heap(node.object) && !is_there {
+        let bytes = if is_there || !lens.is_in_heap(node.object) { 0 } else { lens.bytes(node.object) };
+        // Nodes of a dump that stand for no memory are not new or gone.
+        if bytes > 0 {
             is_unmatched[node.number as usize] = true;
             let figures = by_shape.entry(node.shape).or_default();
-            let bytes = lens.bytes(node.object);
             *figures = (figures.0 + 1, figures.1 + bytes);
             (all.count, all.bytes) = (all.count + 1, all.bytes + bytes);
         }

@@ -210,7 +210,7 @@ fn largest_table(examined: &ExaminedHeap<'_>) -> Table {
             bytes(own).into(),
             bytes(node.retained_bytes).into(),
             examined.heap.object_name(node.object).into(),
-            Cell::new(Style::Bold, examined.examination.graph.shapes.name(node.shape)),
+            Cell::new(Style::Bold, &short(examined.examination.graph.shapes.name(node.shape))),
             path.to_string().into(),
         ]);
     }
@@ -234,6 +234,12 @@ fn highlight_table(highlight: &Highlight, heap: &dyn ImageHeap) -> Table {
         ]);
     }
     table
+}
+
+/// A name that leaves room for what stands after it.
+fn short(name: &str) -> String {
+    const LONGEST: usize = 60;
+    if name.chars().count() <= LONGEST { name.to_owned() } else { name.chars().take(LONGEST).chain(['…']).collect() }
 }
 
 fn waste_table(examined: &ExaminedHeap<'_>) -> Table {

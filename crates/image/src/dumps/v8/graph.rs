@@ -184,11 +184,6 @@ impl V8Heap {
         }
     }
 
-    /// True if an edge keeps its target alive.
-    pub(super) fn is_retaining(&self, edge: usize) -> bool {
-        self.targets.get(edge).is_some_and(|target| retained(*target).is_some())
-    }
-
     /// Lets an edge keep nothing alive.
     pub(super) fn release(&mut self, edge: usize) {
         if let Some(target) = self.targets.get_mut(edge) {

@@ -1,10 +1,10 @@
 //! The nodes of a snapshot as objects: an object's address is its number.
 
-use super::LONGEST_NAME;
 use super::graph::{V8Heap, retained};
 use super::meta::{EdgeKind, KIND_NAMES, kind};
 use super::retain::ROOT;
 use super::show::show;
+use super::{LONGEST_CLASS, LONGEST_NAME};
 use crate::bitmap::Bitmap;
 use crate::damage::Damages;
 use crate::heap::HeapError;
@@ -21,7 +21,7 @@ impl V8Heap {
     pub(super) fn class_name(&self, node: u32) -> String {
         match self.kind_of(node) {
             kind::OBJECT | kind::NATIVE => {
-                let name = self.strings.preview(self.name_of(node), LONGEST_NAME);
+                let name = self.strings.preview(self.name_of(node), LONGEST_CLASS);
                 // Elements have their attributes in their names: `<div id="a">`.
                 let name = match name.split_once(' ') {
                     Some((tag, _)) if tag.starts_with('<') => format!("{tag}>"),

@@ -21,6 +21,8 @@ pub use graph::V8Heap;
 
 /// The most characters of a name that are shown.
 const LONGEST_NAME: usize = 120;
+/// The most characters of a constructor's name. Templates of C++ have long names, which differ at their ends.
+const LONGEST_CLASS: usize = 4096;
 
 /// Heap snapshots of V8.
 pub struct V8Snapshot;
