@@ -2,8 +2,8 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Random;
 
-/** Six objects for each of `java Big COUNT`, and references between random ones. Waits until it is ended. */
-public class Big {
+/** Six objects for each of `java People COUNT`, and references between random ones. Waits until it is ended. */
+public class People {
     static final Map<Long, Person> PEOPLE = new HashMap<>();
 
     static class Person {
