@@ -84,7 +84,7 @@ fn head(opened: &Opened) -> Result<Heading, Failure> {
         Read::History(_) if stats.version > 0 => {
             format!("{}, version {}, {size}; {}", format.title(), stats.version, format.advice())
         }
-        Read::State(_) => format!("memory image, {size}; {}", format.advice()),
+        Read::State(_) if source.kind == SourceKind::IMAGE => format!("memory image, {size}; {}", format.advice()),
         _ => format!("{}, {size}; {}", format.title(), format.advice()),
     };
     head.line("file", file);

@@ -32,15 +32,23 @@ impl Summary {
         if matches!(format.read(), Read::State(_)) {
             // The heap is shown first: that a file without a signature is an image turns out only then.
             parsed::<HeapArgs>(path, &[])?.run(output)?;
-            return output.text(
-                &self.hints(&[("image show", "one object"), ("image diff", "what changed between two")], output),
-            );
+            return output.text(&self.hints(
+                &[
+                    ("image show FILE OBJECT", "one object, what refers to it, and why it is live"),
+                    ("image diff FILE LATER", "what came, went and grew"),
+                ],
+                output,
+            ));
         }
         if format.key() == SourceKind::OBJLOG.key() {
             output.text(&title(path, format))?;
             parsed::<Objects>(path, &[])?.run(output)?;
-            return output
-                .text(&self.hints(&[("report", "who holds the memory"), ("view", "the same in the browser")], output));
+            return output.text(
+                &self.hints(
+                    &[("report FILE", "who holds the memory"), ("view FILE", "the same in the browser")],
+                    output,
+                ),
+            );
         }
         let opened = open::open(path, OnDamage::Warn)?;
         output.text(&title(path, format))?;
@@ -49,12 +57,13 @@ impl Summary {
         output.text(&self.hints(hints_of(&opened), output))
     }
 
-    /// The commands that come next.
+    /// The commands that come next. `FILE` in them is the file.
     fn hints(&self, hints: &[(&str, &str)], output: &Output) -> String {
         let mut table = Table::default().column(Align::Left, "").column(Align::Left, "");
-        let path = self.input.path.display();
+        let path = self.input.path.display().to_string();
         for (command, what) in hints {
-            table.row(vec![format!("  highwater {command} {path}").into(), Cell::new(Style::Dim, what)]);
+            let command = command.replace("FILE", &path);
+            table.row(vec![format!("  highwater {command}").into(), Cell::new(Style::Dim, what)]);
         }
         format!("\n{}", table.render(output.paint, output.width))
     }
@@ -63,15 +72,15 @@ impl Summary {
 fn hints_of(opened: &Opened) -> &'static [(&'static str, &'static str)] {
     match () {
         () if opened.source().snapshot => &[
-            ("view", "the same in the browser"),
-            ("report --by function", "functions, with all they called"),
-            ("diff OLDER", "what changed since another file"),
+            ("view FILE", "the same in the browser"),
+            ("report FILE --by function", "functions, with all they called"),
+            ("diff OLDER FILE", "what changed since another file"),
         ],
         () => &[
-            ("leaks", "what is still live at the end"),
-            ("growth", "what grows steadily"),
-            ("timeline", "live memory over time"),
-            ("view", "all of it in the browser"),
+            ("leaks FILE", "what is still live at the end"),
+            ("growth FILE", "what grows steadily"),
+            ("timeline FILE", "live memory over time"),
+            ("view FILE", "all of it in the browser"),
         ],
     }
 }
