@@ -57,7 +57,13 @@ impl HeapAbilities for HprofHeap {
             retained_bytes: retained(object),
         };
         let strings = Highlight { rows: largest.into_iter().map(string).collect(), ..strings };
-        vec![strings, self.loader_table(loaders, retained, top)]
+        let unlisted = Highlight {
+            title: "references to objects that the dump does not list",
+            count: self.objects.unlisted,
+            ..Highlight::default()
+        };
+        let tables = [strings, self.loader_table(loaders, retained, top), unlisted];
+        tables.into_iter().filter(|table| table.count > 0).collect()
     }
 
     fn text_at(&self, _: &Survey, address: u64, limit: u64) -> Option<Vec<u8>> {
