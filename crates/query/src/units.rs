@@ -40,7 +40,11 @@ pub fn signed_count(change: i128) -> String {
 
 /// A count with its noun, singular for 1: `1 block`, `3 blocks`.
 pub fn counted(number: u64, singular: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
+    let plural = match number {
+        1 => "",
+        _ if singular.ends_with('s') => "es",
+        _ => "s",
+    };
     format!("{} {singular}{plural}", count(number))
 }
 

@@ -119,6 +119,8 @@ impl HprofHeap {
                 None => "the boot loader".to_owned(),
             };
             let retained_bytes = object.map_or(0, &retained);
+            // The boot loader is no object; the first class of a JVM stands for it.
+            let object = object.or_else(|| self.classes.get(self.classes.object_class).object);
             all.rows.push(HighlightRow { what, object: object.unwrap_or(0).into(), count, bytes, retained_bytes });
         }
         all.rows.sort_by_key(|row| (Reverse(row.count), row.object));
