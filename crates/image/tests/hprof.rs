@@ -298,13 +298,13 @@ fn open_bytes(bytes: Vec<u8>) -> HprofHeap {
 #[test]
 fn all_forms_of_a_dump_are_read() {
     for (name, bytes_of_node) in
-        [("plain", 32), ("short", 32), ("unfinished", 32), ("segments", 32), ("small-numbers", 24), ("android", 32)]
+        [("plain", 32), ("short", 16), ("unfinished", 32), ("segments", 32), ("small-numbers", 24), ("android", 16)]
     {
         let heap = open_bytes(tiny(name));
         let examination = heap.examine(0);
         assert!(examination.damage().is_empty(), "{name}: {:?}", examination.damage());
         let figures = figures(&examination);
-        // They lie 32 bytes apart; small numbers are no addresses, so there the fields decide.
+        // They lie 32 bytes apart. Small numbers are no addresses, and where the array ends before the next object, there are gaps: there the fields decide.
         assert_eq!(figures["Node"], (4, 4 * bytes_of_node), "{name}");
         assert_eq!((figures["Node[]"].0, figures["int[]"].0, figures["java.lang.Class"].0), (1, 1, 4), "{name}");
         assert_eq!(figures.contains_key("byte[]"), name == "android", "{name}");
@@ -338,7 +338,6 @@ fn damage_is_located_and_the_rest_is_used() {
         "no object has the tag 0x77; the rest is not read:",
         "1 objects are listed twice; the first counts",
         "the fields of an instance do not fit its class 0x1c60:",
-        "a reference to 0x19a0, which is no object,",
     ] {
         assert!(texts.iter().any(|known| known == text), "{text}: {texts:#?}");
     }
@@ -407,3 +406,33 @@ fn counts_are_those_of_hprof_slurp() {
         ours.map(|(class, count)| if class == "java.lang.Class" { (class, 9) } else { (class, count) }).collect();
     assert_eq!(ours, theirs);
 }
+
+#[test]
+fn retained_sizes_are_those_of_hprof_analyzer() {
+    let text = std::fs::read_to_string(fixture("zoo-1.hprof-analyzer.txt")).expect("a fixture");
+    let heap = open("zoo-1");
+    let examination = heap.examine(0);
+    let graph = &examination.graph;
+    // It knows neither the fields that the JVM adds to objects, nor the sizes of class objects: what is compared is what an object retains beside itself.
+    let instances =
+        graph.nodes().map(|node| (graph.shapes.name(node.shape), node.retained_bytes - heap.bytes(node.object)));
+    let instances: BTreeSet<(&str, u64)> = instances.collect();
+    let mut differ = Vec::new();
+    let mut rows = 0;
+    for line in text.lines() {
+        let words: Vec<&str> = line.splitn(3, ' ').collect();
+        let [own, retained, class] = words[..] else { panic!("{line}") };
+        let below = retained.parse::<u64>().expect("bytes") - own.parse::<u64>().expect("bytes");
+        let of_class = heap.view(&examination, class, 0).ok();
+        let of_class = of_class.and_then(|view| Some(view.retained_bytes? - view.bytes));
+        rows += 1;
+        if !instances.contains(&(class, below)) && of_class != Some(below) {
+            differ.push(class);
+        }
+    }
+    assert_eq!(rows, 20);
+    assert_eq!(differ, EXPLAINED);
+}
+
+/// Objects that retain class objects, class loaders or modules, whose sizes it does not know.
+const EXPLAINED: [&str; 3] = ["Zoo", "jdk.internal.loader.ClassLoaders$AppClassLoader", "java.lang.ModuleLayer"];

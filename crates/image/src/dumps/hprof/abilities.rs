@@ -57,7 +57,13 @@ impl HeapAbilities for HprofHeap {
             retained_bytes: retained(object),
         };
         let strings = Highlight { rows: largest.into_iter().map(string).collect(), ..strings };
-        vec![strings, self.loader_table(loaders, retained, top)]
+        let unlisted = Highlight {
+            title: "references to objects that the dump does not list",
+            count: self.objects.unlisted,
+            ..Highlight::default()
+        };
+        let tables = [strings, self.loader_table(loaders, retained, top), unlisted];
+        tables.into_iter().filter(|table| table.count > 0).collect()
     }
 
     fn text_at(&self, _: &Survey, address: u64, limit: u64) -> Option<Vec<u8>> {
@@ -113,6 +119,8 @@ impl HprofHeap {
                 None => "the boot loader".to_owned(),
             };
             let retained_bytes = object.map_or(0, &retained);
+            // The boot loader is no object; the first class of a JVM stands for it.
+            let object = object.or_else(|| self.classes.get(self.classes.object_class).object);
             all.rows.push(HighlightRow { what, object: object.unwrap_or(0).into(), count, bytes, retained_bytes });
         }
         all.rows.sort_by_key(|row| (Reverse(row.count), row.object));

@@ -61,6 +61,7 @@ pub(super) struct Classes {
     /// The index of `java.lang.Class`, whose instances are the class objects.
     pub class_class: u32,
     pub string_class: u32,
+    pub object_class: u32,
 }
 
 impl Classes {
@@ -79,9 +80,11 @@ impl Classes {
             class.note_names(catalog, bytes);
             all.push(class);
         }
-        let mut classes = Self { all, by_id, class_class: UNKNOWN_CLASS, string_class: UNKNOWN_CLASS };
+        let mut classes =
+            Self { all, by_id, class_class: UNKNOWN_CLASS, string_class: UNKNOWN_CLASS, object_class: UNKNOWN_CLASS };
         classes.class_class = classes.find("java.lang.Class");
         classes.string_class = classes.find("java.lang.String");
+        classes.object_class = classes.find("java.lang.Object");
         for index in 0..classes.all.len() {
             let class = &classes.all[index].record;
             classes.all[index].superclass =

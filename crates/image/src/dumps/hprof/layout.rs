@@ -3,8 +3,8 @@
 //! * Headers and the width of references are those with which no object reaches into the next one, and most end exactly where the next one begins.
 //! * The size of a class's instances is computed as HotSpot lays out fields since JDK 15: wide ones first, narrow ones into gaps, those of superclasses
 //!   included. Fields that the JVM adds to a few classes of the JDK are known.
-//! * Where instances lie closer together than that, or where several lie further apart by the same distance, the distance counts: older JVMs and classes
-//!   with padding.
+//! * Where instances lie closer together than that, the distance counts; in a heap without gaps, also where several lie further apart by the same distance:
+//!   older JVMs, and classes with padding. Arrays, whose sizes are certain, show whether a heap has gaps.
 //! * A class object has the size of an instance of `java.lang.Class`, and its static fields.
 
 use super::addresses::Addresses;
@@ -53,8 +53,10 @@ pub(super) struct Sizes {
 impl Sizes {
     /// Derives sizes from the classes and the distances between objects.
     pub fn of(classes: &Classes, objects: &Objects, addresses: &Addresses, id_size: u32) -> Self {
-        let distances = Distances::of(classes, objects, addresses);
+        let mut distances = Distances::of(classes, objects, addresses);
         let layout = distances.layout(classes, id_size);
+        let (_, dense) = distances.array_matches(layout);
+        distances.is_dense = dense * 100 >= distances.array_count * DENSE;
         let elements = (0..classes.len() as u32).map(|index| element_bytes(classes, index, layout.reference)).collect();
         let mut sizes = Self { layout, instances: Vec::new(), class_objects: vec![0; classes.len()], elements };
         sizes.instances = instance_sizes(classes, layout, &distances);
@@ -244,9 +246,15 @@ struct Distances {
     arrays: [(u64, u64); HEADERS.len()],
     /// The same for arrays of references, for each width of a reference.
     object_arrays: [[(u64, u64); HEADERS.len()]; 2],
+    /// The number of arrays.
+    array_count: u64,
+    /// True if almost every array ends where the next object begins.
+    is_dense: bool,
     alignment: u32,
 }
 
+/// A heap in which this share of arrays ends where the next object begins has no gaps, in percent. Some objects are the last of a region.
+const DENSE: u64 = 95;
 const HEADERS: [u32; 4] = [12, 16, 20, 24];
 const REFERENCES: [u32; 2] = [4, 8];
 
@@ -257,6 +265,8 @@ impl Distances {
             counts: vec![0; classes.len()],
             arrays: Default::default(),
             object_arrays: Default::default(),
+            array_count: 0,
+            is_dense: false,
             alignment: 8,
         };
         if !addresses.are_aligned() {
@@ -290,6 +300,7 @@ impl Distances {
 
     #[inline]
     fn add_array(&mut self, class: u32, distance: u32, length: u32, width: u32) {
+        self.array_count += 1;
         let count = |counts: &mut [(u64, u64); HEADERS.len()], width: u32| {
             for (header, counts) in HEADERS.into_iter().zip(counts) {
                 let bytes = (u64::from(header) + u64::from(length) * u64::from(width)).next_multiple_of(8);
@@ -310,14 +321,19 @@ impl Distances {
         let alignment = self.alignment;
         let layout = |(header, array_header, reference)| ObjectLayout { header, array_header, reference, alignment };
         let score = |layout: &ObjectLayout| {
-            let header = HEADERS.iter().position(|header| *header == layout.array_header).unwrap_or(0);
-            let width = REFERENCES.iter().position(|width| *width == layout.reference).unwrap_or(0);
-            let arrays = [self.arrays[header], self.object_arrays[width][header]];
-            let counts = arrays.into_iter().chain(Some(self.matches(classes, *layout)));
-            counts.map(|(overlaps, matches)| matches as i64 - 10 * overlaps as i64).sum::<i64>()
+            let counts = [self.array_matches(*layout), self.matches(classes, *layout)];
+            counts.map(|(overlaps, matches)| matches as i64 - 10 * overlaps as i64).iter().sum::<i64>()
         };
         // Of equal ones the first: the most frequent layout is first.
         candidates.iter().copied().map(layout).rev().max_by_key(score).unwrap_or(layout((12, 16, 4)))
+    }
+
+    /// The number of arrays that reach into the next object, and of those that end where it begins.
+    fn array_matches(&self, layout: ObjectLayout) -> (u64, u64) {
+        let header = HEADERS.iter().position(|header| *header == layout.array_header).unwrap_or(0);
+        let width = REFERENCES.iter().position(|width| *width == layout.reference).unwrap_or(0);
+        let (plain, objects) = (self.arrays[header], self.object_arrays[width][header]);
+        (plain.0 + objects.0, plain.1 + objects.1)
     }
 
     /// The number of classes whose instances are larger than their least distance, and of those for which it is the same.
@@ -338,6 +354,8 @@ impl Distances {
             counts: Vec::new(),
             arrays: Default::default(),
             object_arrays: Default::default(),
+            array_count: 0,
+            is_dense: false,
             alignment: 8,
         }
     }
@@ -345,8 +363,8 @@ impl Distances {
     /// The size of a class's instances, if the distances contradict the computed one.
     fn corrected(&self, class: u32, computed: u32) -> u32 {
         let (least, times) = self.least[class as usize];
-        let is_size =
-            least < computed || (least <= LARGEST_INSTANCE && times >= 2 && times * 2 > self.counts[class as usize]);
+        let is_repeated = times >= 2 && times * 2 > self.counts[class as usize];
+        let is_size = least < computed || (self.is_dense && least <= LARGEST_INSTANCE && is_repeated);
         if times > 0 && is_size { least.next_multiple_of(8) } else { computed }
     }
 }

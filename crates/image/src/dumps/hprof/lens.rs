@@ -125,6 +125,11 @@ impl Lens for HprofHeap {
         self.reference_name(object as u32, slot).unwrap_or_else(|| format!(".?{slot}"))
     }
 
+    /// A class object stands for the static fields of its class.
+    fn is_variable_box(&self, object: u64) -> bool {
+        self.described_class(object as u32).is_some()
+    }
+
     fn locate(&self, text: &str, depth: u32, _: &Bitmap) -> Result<Located, HeapError> {
         self.locate_text(text, depth)
     }

@@ -22,6 +22,8 @@ pub(super) struct Objects {
     starts: Starts,
     /// The words of all objects, in the order of the dump: the length of an array, then references.
     words: Vec<u32>,
+    /// The number of references to objects that the dump does not list. HotSpot leaves out class objects that it shares between processes, but has not used.
+    pub unlisted: u64,
 }
 
 /// Where the words of each object begin. A dump lists most objects in the order of their addresses, so the words of eight neighbours follow one another: only
@@ -137,7 +139,8 @@ impl Objects {
     ) -> Result<Self, DumpError> {
         let count = addresses.len() as usize;
         let words = room(catalog.most_words.min(MOST_WORDS) as usize);
-        let objects = Self { classes: ClassIndexes::new(count, classes.len()), starts: Starts::new(count), words };
+        let objects =
+            Self { classes: ClassIndexes::new(count, classes.len()), starts: Starts::new(count), words, unlisted: 0 };
         let mut reader = ObjectReader {
             bytes,
             id_size: header.id_size,
@@ -250,13 +253,13 @@ impl ObjectReader<'_> {
     }
 
     #[inline]
-    fn refer(&mut self, target: u64, at: u64) {
+    fn refer(&mut self, target: u64) {
         if target == 0 {
             return;
         }
         match self.addresses.number(target) {
             Some(number) => self.objects.words.push(number),
-            None => self.damage.note(at, 0, format!("a reference to {target:#x}, which is no object,")),
+            None => self.objects.unlisted += 1,
         }
     }
 
@@ -279,10 +282,10 @@ impl ObjectReader<'_> {
         }
     }
 
-    fn fields(&mut self, fields: &[u8], offsets: &[u32], at: u64) {
+    fn fields(&mut self, fields: &[u8], offsets: &[u32]) {
         for &offset in offsets {
             let id = identifier(fields, offset as usize, self.id_size);
-            self.refer(id, at);
+            self.refer(id);
         }
     }
 }
@@ -299,10 +302,10 @@ pub(super) fn identifier(fields: &[u8], offset: usize, id_size: u32) -> u64 {
 }
 
 impl RecordSink for ObjectReader<'_> {
-    fn class(&mut self, class: ClassRecord, at: u64) {
+    fn class(&mut self, class: ClassRecord, _: u64) {
         let Some(object) = self.begin(class.id, self.classes.class_class) else { return };
         for target in class_references(&class) {
-            self.refer(target, at);
+            self.refer(target);
         }
         self.end(object);
     }
@@ -328,7 +331,7 @@ impl RecordSink for ObjectReader<'_> {
         let offsets = offsets.unwrap_or_else(|| {
             self.classes.references(index, self.catalog, self.bytes, self.id_size).into_boxed_slice()
         });
-        self.fields(fields, &offsets, at);
+        self.fields(fields, &offsets);
         self.references[index as usize] = Some(offsets);
         self.end(object);
     }
@@ -348,7 +351,7 @@ impl RecordSink for ObjectReader<'_> {
     fn elements(&mut self, elements: &[u8]) {
         if self.object.is_some() {
             for at in (0..elements.len()).step_by(self.id_size as usize) {
-                self.refer(identifier(elements, at, self.id_size), 0);
+                self.refer(identifier(elements, at, self.id_size));
             }
         }
     }

@@ -326,7 +326,8 @@ impl<S: RecordSink> Scanner<'_, '_, S> {
                 }
                 tag::STACK_FRAME => {
                     let (id, method) = (self.id()?, self.id()?);
-                    (self.id()?, self.id()?);
+                    self.id()?;
+                    self.id()?;
                     let class_serial = self.stream.u32()?;
                     self.sink.frame(id, method, class_serial);
                 }
@@ -496,7 +497,8 @@ impl<S: RecordSink> Scanner<'_, '_, S> {
         let id = self.id()?;
         self.stream.u32()?;
         let (superclass, loader, signers, protection_domain) = (self.id()?, self.id()?, self.id()?, self.id()?);
-        (self.id()?, self.id()?);
+        self.id()?;
+        self.id()?;
         // The bytes of an instance's fields, which the fields say, too.
         self.stream.u32()?;
         let mut class = ClassRecord { id, superclass, loader, signers, protection_domain, ..Default::default() };
