@@ -67,6 +67,6 @@ fn what_needs_bytes_refuses_a_snapshot_in_one_line() {
     place.highwater("image edit before.heapsnapshot a=1 -o b.img").is_one_clear_line_about(&["heap dump", "no bytes"]);
     place.highwater("image heap before.heapsnapshot --module a.wasm").is_one_clear_line_about(&["no module"]);
     place.highwater("image show before.heapsnapshot @999999999").is_one_clear_line_about(&["@999999999"]);
-    place.write("cut.heapsnapshot", b"{\"snapshot\":{\"meta\":{}}".to_vec());
+    place.write("cut.heapsnapshot", b"{\"snapshot\":{\"meta\":{}}");
     place.highwater("image heap cut.heapsnapshot").is_one_clear_line_about(&["cut.heapsnapshot", "byte"]);
 }

@@ -223,9 +223,11 @@ fn a_leak_in_node_is_the_first_row() {
 /// A made-up snapshot: the kinds of its edges are numbers into [`EDGE_TYPES`].
 #[derive(Clone, Debug)]
 struct MadeUp {
-    /// By node: whether it is synthetic, and its edges: kind and target.
-    nodes: Vec<(bool, Vec<(usize, usize)>)>,
+    nodes: Vec<MadeUpNode>,
 }
+
+/// Whether a node is synthetic, and its edges: kind and target.
+type MadeUpNode = (bool, Vec<(usize, usize)>);
 
 const EDGE_TYPES: [&str; 7] = ["context", "element", "property", "internal", "hidden", "shortcut", "weak"];
 const ELEMENT: usize = 1;
@@ -287,7 +289,7 @@ impl MadeUp {
                 && to != 0
                 && (from == 0 || (kind != SHORTCUT && (owned.contains(&from) || !owned.contains(&to))))
         };
-        let targets = |(from, (_, edges)): (usize, &(bool, Vec<(usize, usize)>))| {
+        let targets = |(from, (_, edges)): (usize, &MadeUpNode)| {
             edges.iter().filter(|(kind, to)| is_kept(from, *kind, *to)).map(|(_, to)| *to).collect()
         };
         self.nodes.iter().enumerate().map(targets).collect()

@@ -119,13 +119,9 @@ fn reach(heap: &V8Heap, mut waiting: Vec<u32>, reached: &mut Bitmap) -> Vec<u32>
     while let Some(node) = waiting.pop() {
         for (&target, edge) in heap.targets_of(node).iter().zip(heap.edges_of(node)) {
             match retained(target) {
-                Some(target) => {
-                    if reached.set(target.into()) {
-                        waiting.push(target);
-                    }
-                }
+                Some(target) if reached.set(target.into()) => waiting.push(target),
                 None if heap.edge_kind(edge) != EdgeKind::Weak => others.push(heap.target(edge)),
-                None => {}
+                _ => {}
             }
         }
     }
