@@ -293,5 +293,5 @@ fn damage_is_told_and_the_rest_is_used() {
     place.highwater("image heap text").is_one_clear_line_about(&["text", "no heap is found"]);
     place.highwater("image heap empty").is_one_clear_line_about(&["empty", "the file is empty"]);
     place.highwater("image heap absent").is_one_clear_line_about(&["absent", "No such file"]);
-    place.highwater("report text").is_one_clear_line_about(&["text", "nor memory image"]);
+    place.highwater("report text").is_one_clear_line_about(&["text", "of no known format"]);
 }

@@ -250,7 +250,7 @@ fn damage_is_a_warning_with_its_offset_and_an_error_with_strict() {
     for command in READING {
         let run = place.highwater(&format!("{command} version.ctf"));
         run.is_one_clear_line_about(&["version.ctf", "a memtrace trace of version 9", "versions 1 to 3"]);
-        place.highwater(&format!("{command} magic.ctf")).is_one_clear_line_about(&["neither"]);
+        place.highwater(&format!("{command} magic.ctf")).is_one_clear_line_about(&["of no known format"]);
         place.highwater(&format!("{command} empty.ctf")).is_one_clear_line_about(&["empty"]);
     }
 }

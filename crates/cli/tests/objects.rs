@@ -320,7 +320,7 @@ fn what_is_no_log_is_told_to_be_none() {
     assert_eq!(found["trust"]["malformed_by_kind"], json!({"too_long": 1}));
     assert_eq!((&found["totals"]["live_blocks"], &found["trust"]["names_not_utf8"]), (&json!(1), &json!(1)));
     place.highwater("objects missing").is_one_clear_line_about(&["missing"]);
-    place.highwater("report text").is_one_clear_line_about(&["object log"]);
+    place.highwater("report text").is_one_clear_line_about(&["of no known format"]);
 }
 
 #[test]

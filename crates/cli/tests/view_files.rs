@@ -109,7 +109,7 @@ fn a_damaged_file_is_shown_as_far_as_it_goes() {
     let damage = viewer.source(0)["damage"].as_array().unwrap().clone();
     assert!(!damage.is_empty() && damage[0]["what"].is_string(), "{damage:?}");
     assert!(!viewer.source(1)["damage"].as_array().unwrap().is_empty());
-    for (id, words) in [(3, "empty"), (4, "neither Highwater recording"), (5, "No such file")] {
+    for (id, words) in [(3, "empty"), (4, "of no known format"), (5, "No such file")] {
         let source = viewer.source(id);
         assert!(source["problem"].as_str().unwrap().contains(words), "{source}");
         let answer = viewer.request("GET", &format!("rows?source={id}"));

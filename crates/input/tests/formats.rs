@@ -60,9 +60,6 @@ fn a_file_is_recognized_by_its_content_alone() {
     let nothing = Temporary::new("nothing.hw", b"\x01\x02\x03 no heap in it");
     let error = open(&nothing.0).map(drop).unwrap_err();
     assert!(error.to_string().contains("of no known format"), "{error}");
-    for format in FORMATS {
-        assert!(error.to_string().contains(format.title()), "{error}");
-    }
 }
 
 #[test]

@@ -49,6 +49,7 @@ pub fn about(source: &ViewedSource) -> Value {
         "estimated",
         "sampling",
         "timed",
+        "clock",
         "peak",
         "live_at_end",
         "anomalies",

@@ -2,12 +2,12 @@
 //!
 //! # Design
 //!
-//! The file is read twice, from front to back, and not kept: a dump may be larger than the memory. The first reading ([`catalog`]) collects classes, roots,
-//! and the addresses of all objects in a bitmap ([`addresses`]); an object's number is its rank there. The second one ([`objects`]) stores its class and its
-//! references as numbers. Values are read from the file when they are shown ([`locate`], [`values`]). A compressed dump is decompressed into a temporary
+//! The file is read twice, from front to back, and not kept: a dump may be larger than the memory. The first reading (`catalog`) collects classes, roots,
+//! and the addresses of all objects in a bitmap (`addresses`); an object's number is its rank there. The second one (`objects`) stores its class and its
+//! references as numbers. Values are read from the file when they are shown (`locate`, `values`). A compressed dump is decompressed into a temporary
 //! file first.
 //!
-//! * *Sizes* are not in a dump. They are derived from fields and from the distances between objects ([`layout`]), and equal those of
+//! * *Sizes* are not in a dump. They are derived from fields and from the distances between objects (`layout`), and equal those of
 //!   `jcmd PID GC.class_histogram`.
 //! * *Every object counts as live*: a JVM collects garbage before it writes a dump. Objects that no root leads to are kept by something that a dump does not
 //!   list (HotSpot leaves out the fields of class objects), or were garbage if the dump was made with `-all`; they are counted apart.
