@@ -296,7 +296,7 @@ impl Recording {
         Snapshot { source, at, accounts, catalog: Arc::clone(self.catalog()) }
     }
 
-    /// The times of the states, in order, if only states are known and no events ([`Source::is_states`]). The state after `n` events is the `n`th of them.
+    /// The times of the states, in order, if only states are known and no events ([`highwater_model::Source::is_states`]). The state after `n` events is the `n`th of them.
     pub fn states(&self) -> Vec<Nanos> {
         if !self.source().is_states() {
             return Vec::new();
