@@ -1,6 +1,6 @@
 //! The modules of a recorded program: which one a code address lies in, and the names of the code.
 //!
-//! Tools that write addresses also write what the loader said of each module: its path, its base address, and the address and size of its parts. None
+//! Tools that write addresses also write what the loader reports of each module: its path, its base address, and the address and size of its parts. None
 //! of them writes build ids. A file on disk is taken for the recorded module only if its parts are exactly the same: another build nearly always
 //! differs in at least one size. It then also gives the build id, so that names that are looked for later come from the same build.
 

@@ -70,7 +70,7 @@ function Legend({ course }: { course: Course }) {
     <p class={`curves${peakIsLeft ? " curves-right" : ""}`}>
       <span><i class="of-live" /> live {measure}</span>
       {gaugesOf(course, measure).map((gauge, index) => <span key={gauge.name}><i class={`of-gauge of-gauge-${index + 1}`} /> {clean(gauge.name)}</span>)}
-      <span><i class="of-rate" /> {measure === "bytes" ? "allocated" : "allocations"} per {isTimed() ? "second" : "line"}{course.approximate ? ", roughly: the file is still being read" : ""}</span>
+      {!has("states") && <span><i class="of-rate" /> {measure === "bytes" ? "allocated" : "allocations"} per {isTimed() ? "second" : "line"}{course.approximate ? ", roughly: the file is still being read" : ""}</span>}
     </p>
   );
 }

@@ -24,7 +24,7 @@ export function OverviewView() {
         <div class="tops">
           <Top title={!has("timeline") ? "Live" : `Live at ${choice.value.at === "peak" ? "the peak, " : ""}${when(data.at_ns)}`} metric="live" rows={data.top.live} />
           {has("timeline") && <Top title={choice.value.filters.length > 0 ? "At the peak of the whole memory" : "At the peak of the window"} metric="peak" rows={data.top.peak} />}
-          {has("timeline") && <Top title="Allocated in the window" metric="allocated" rows={data.top.allocated} />}
+          {metrics.value.includes("allocated") && data.figures.allocated_bytes !== undefined && <Top title={has("timeline") ? "Allocated in the window" : "Allocated"} metric="allocated" rows={data.top.allocated} />}
           {has("timeline") && metrics.value.includes("temporary") && <Top title="Temporary in the window" metric="temporary" rows={data.top.temporary} hint="freed before its thread allocated anything else" />}
         </div>
       )}

@@ -13,7 +13,7 @@ const AGGREGATED: u8 = 1;
 const MOST_PATHS: usize = 1 << 16;
 
 /// What is known of a capture before its first record.
-pub(super) struct Header {
+pub(super) struct CaptureHeader {
     pub source: Source,
     /// The version of Python, as its C interface writes it: `0x030b_…` is 3.11.
     pub python: u32,
@@ -23,7 +23,7 @@ pub(super) struct Header {
     pub skipped_calls: u64,
 }
 
-impl Header {
+impl CaptureHeader {
     pub fn read(bytes: &mut ByteReader<impl BufRead>) -> Result<Self, RecordError> {
         for expected in MAGIC {
             if bytes.byte()? != *expected {

@@ -78,7 +78,7 @@ impl Mappings {
     }
 }
 
-/// The address under which a mapping is recorded. Layers are told apart by bits that are zero in the address of a page.
+/// The address under which a mapping is recorded. Layers differ in bits that are zero in the address of a page.
 fn address(layer: usize, start: u64) -> u64 {
     mapped_address(start.wrapping_add(2 * layer as u64))
 }

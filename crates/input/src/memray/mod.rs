@@ -38,7 +38,7 @@ use crate::error::InputError;
 use crate::format::{Format, Read, ReadHistory};
 use crate::stream::InputStream;
 use bytes::{ByteReader, RecordError};
-use header::Header;
+use header::CaptureHeader;
 use highwater_model::{Damage, EventSink};
 use lz4_flex::frame::FrameDecoder;
 use reader::MemrayReader;
@@ -91,7 +91,7 @@ fn read(input: &mut InputStream<'_>, sink: &mut dyn EventSink) -> Result<ReadHis
     };
     let content = decompressed(&mut *input).map_err(|error| InputError::unreadable(path, error))?;
     let mut bytes = ByteReader::new(BufReader::with_capacity(1 << 16, content));
-    let header = Header::read(&mut bytes).map_err(fail)?;
+    let header = CaptureHeader::read(&mut bytes).map_err(fail)?;
     let mut reader = MemrayReader::new(header, sink);
     let end = reader.read_all(&mut bytes);
     drop(bytes);

@@ -1,7 +1,7 @@
 //! The meaning of the records of a capture.
 
 use super::bytes::{ByteReader, RecordError};
-use super::header::Header;
+use super::header::CaptureHeader;
 use super::mappings::Mappings;
 use super::native::NativeStacks;
 use super::python::{PythonFunction, PythonStacks};
@@ -75,8 +75,8 @@ pub(super) struct MemrayReader<'a> {
 }
 
 impl<'a> MemrayReader<'a> {
-    pub fn new(header: Header, sink: &'a mut dyn EventSink) -> Self {
-        let Header { source, python, has_native_traces, main_thread, skipped_calls } = header;
+    pub fn new(header: CaptureHeader, sink: &'a mut dyn EventSink) -> Self {
+        let CaptureHeader { source, python, has_native_traces, main_thread, skipped_calls } = header;
         let mut catalog = Catalog::default();
         let rss = catalog.strings.intern(gauge::RSS);
         let mapped = catalog.intern_tag(Tag { heap: Heap::Mapped, ..Tag::default() });

@@ -2,7 +2,7 @@
 
 use super::addresses::{Added, AddressCollector, Addresses};
 use super::bytes::DumpBytes;
-use super::records::{ClassRecord, FieldType, Header, RecordSink, RootRecord, scan};
+use super::records::{ClassRecord, DumpHeader, FieldType, RecordSink, RootRecord, scan};
 use crate::damage::Damages;
 use crate::dumps::DumpError;
 use rustc_hash::FxHashMap;
@@ -44,7 +44,7 @@ pub(super) struct Catalog {
 
 impl Catalog {
     /// Reads a dump. Objects are aligned to eight bytes in all runtimes that are known; if not, the dump is read again.
-    pub fn read(bytes: &DumpBytes, header: Header, damage: &mut Damages) -> Result<(Self, Addresses), DumpError> {
+    pub fn read(bytes: &DumpBytes, header: DumpHeader, damage: &mut Damages) -> Result<(Self, Addresses), DumpError> {
         for shift in [3, 0] {
             let mut found = Damages::default();
             let mut catalog = Self::new(shift, header.id_size);

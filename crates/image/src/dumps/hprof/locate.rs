@@ -3,7 +3,7 @@
 use super::HprofHeap;
 use super::bytes::DumpBytes;
 use super::catalog::CHECKPOINT_EVERY;
-use super::records::{FieldType, Header, RecordSink, scan, scan_objects};
+use super::records::{DumpHeader, FieldType, RecordSink, scan, scan_objects};
 use crate::damage::Damages;
 
 /// Checkpoints that are tried. Threads that write a dump together may each write objects between those of others.
@@ -47,7 +47,12 @@ impl RecordSink for Wanted {
 
 /// Where the record of an object begins, and the identifier of its class if it is an instance. Only the parts of the file are searched that `checkpoints`,
 /// sorted by address, point to.
-pub(super) fn find_near(bytes: &DumpBytes, header: Header, checkpoints: &[(u64, u64)], id: u64) -> Option<(u64, u64)> {
+pub(super) fn find_near(
+    bytes: &DumpBytes,
+    header: DumpHeader,
+    checkpoints: &[(u64, u64)],
+    id: u64,
+) -> Option<(u64, u64)> {
     let after = checkpoints.partition_point(|(address, _)| *address <= id);
     checkpoints[..after].iter().rev().take(TRIED).find_map(|(_, at)| {
         let mut wanted = Wanted { id, found: None, left: CHECKPOINT_EVERY.into() };

@@ -42,7 +42,7 @@ use catalog::Catalog;
 use classes::Classes;
 use layout::Sizes;
 use objects::Objects;
-use records::Header;
+use records::DumpHeader;
 use rustc_hash::FxHashMap;
 
 /// The kind of dump.
@@ -69,7 +69,7 @@ impl DumpKind for Hprof {
 /// The heap of a JVM.
 pub struct HprofHeap {
     bytes: DumpBytes,
-    header: Header,
+    header: DumpHeader,
     catalog: Catalog,
     classes: Classes,
     addresses: Addresses,

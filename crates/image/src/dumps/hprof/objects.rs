@@ -6,7 +6,7 @@ use super::addresses::Addresses;
 use super::bytes::DumpBytes;
 use super::catalog::Catalog;
 use super::classes::{Classes, UNKNOWN_ARRAY, UNKNOWN_CLASS};
-use super::records::{ClassRecord, FieldType, Header, RecordSink, scan};
+use super::records::{ClassRecord, DumpHeader, FieldType, RecordSink, scan};
 use crate::damage::Damages;
 use crate::dumps::DumpError;
 use crate::large::{room, zeros};
@@ -131,7 +131,7 @@ impl ClassIndexes {
 impl Objects {
     pub fn read(
         bytes: &DumpBytes,
-        header: Header,
+        header: DumpHeader,
         catalog: &Catalog,
         classes: &Classes,
         addresses: &Addresses,

@@ -198,7 +198,7 @@ pub(super) trait RecordSink {
 
 /// The beginning of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct DumpHeader {
     /// Bytes of an identifier: four or eight.
     pub id_size: u32,
     pub time_ms: u64,
@@ -212,7 +212,7 @@ pub(super) fn is_dump(start: &[u8]) -> bool {
 }
 
 /// Reads the header.
-pub(super) fn header(bytes: &DumpBytes) -> Result<Header, DumpError> {
+pub(super) fn header(bytes: &DumpBytes) -> Result<DumpHeader, DumpError> {
     let mut start = [0; LONGEST_HEADER + 12];
     let count = bytes.read_at(&mut start, 0)?;
     let start = &start[..count];
@@ -230,13 +230,13 @@ pub(super) fn header(bytes: &DumpBytes) -> Result<Header, DumpError> {
     if id_size != 4 && id_size != 8 {
         return Err(DumpError::damaged(end as u64 + 1, format!("identifiers of {id_size} bytes are not supported")));
     }
-    Ok(Header { id_size: id_size as u32, time_ms: number(time), length: end as u64 + 13 })
+    Ok(DumpHeader { id_size: id_size as u32, time_ms: number(time), length: end as u64 + 13 })
 }
 
 /// Passes all records to a sink. A dump that is cut off, or has a record that cannot be understood, is used up to there, and the damage is noted.
 pub(super) fn scan(
     bytes: &DumpBytes,
-    header: Header,
+    header: DumpHeader,
     sink: &mut impl RecordSink,
     damage: &mut Damages,
 ) -> Result<(), DumpError> {
@@ -249,7 +249,7 @@ pub(super) fn scan(
 /// Passes the objects from an offset within a segment on to a sink, until the sink is done or another record than a segment follows.
 pub(super) fn scan_objects(
     bytes: &DumpBytes,
-    header: Header,
+    header: DumpHeader,
     offset: u64,
     sink: &mut impl RecordSink,
 ) -> Result<(), DumpError> {

@@ -6,7 +6,7 @@ use super::bytes::DumpBytes;
 use super::catalog::Catalog;
 use super::classes::Classes;
 use super::locate::find_near;
-use super::records::{Header, RootKind, RootRecord};
+use super::records::{DumpHeader, RootKind, RootRecord};
 use crate::lens::{Root, RootName};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -25,7 +25,7 @@ pub(super) fn note_permanent(
     catalog: &Catalog,
     addresses: &Addresses,
     bytes: &DumpBytes,
-    header: Header,
+    header: DumpHeader,
 ) {
     let loaders: FxHashSet<u64> = classes.described().map(|index| classes.get(index).record.loader).collect();
     let is_permanent = |loader: &u64| {
