@@ -22,8 +22,8 @@ use std::path::{Path, PathBuf};
   highwater export app.hw --to flamegraph --at peak -o peak.svg
   highwater export app.hw --to folded --metric allocated -o - | less
   highwater export app.hw --to speedscope -o a.speedscope.json   for speedscope.app
-  highwater export app.hw --to firefox -o app.firefox.json   for profiler.firefox.com
-  highwater export app.hw --to dhat -o app.dhat.json   for dh_view.html of Valgrind
+  highwater export app.hw --to firefox -o a.firefox.json   for profiler.firefox.com
+  highwater export app.hw --to dhat -o a.dhat.json   for dh_view.html of Valgrind
   highwater export app.hw --to json -o app.json
   highwater export app.hw --to csv --at peak -o sites.csv   for a spreadsheet
   highwater export app.hw --to memtrace -o app.ctf   for viewers of OCaml traces

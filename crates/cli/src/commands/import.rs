@@ -18,7 +18,7 @@ use std::path::PathBuf;
   highwater import trace.ctf -o app.hw               an OCaml program's memtrace
   highwater import console.log -o app.hw             objects of a WASM module
   highwater import heaptrack.app.4711.zst -o app.hw   a heaptrack file
-  highwater import massif.out.4711 -o app.hw          a profile of valgrind's massif
+  highwater import massif.out.4711 -o app.hw          a profile of massif
 
 Files that are read: recordings of heaptrack (raw ones, too) and memray; memtraces of OCaml; profiles of massif, DHAT, pprof \
 (Go, jemalloc, gperftools) and V8's sampling; heap snapshots of V8; heap dumps of Java (HPROF); event lines; object logs; \
