@@ -24,19 +24,23 @@ use std::io::{self, Write};
 use strings::Strings;
 use symbols::PprofSymbols;
 
-mod profile_field {
-    pub(super) const SAMPLE_TYPE: u64 = 1;
-    pub(super) const SAMPLE: u64 = 2;
-    pub(super) const MAPPING: u64 = 3;
-    pub(super) const LOCATION: u64 = 4;
-    pub(super) const FUNCTION: u64 = 5;
-    pub(super) const STRING_TABLE: u64 = 6;
-    pub(super) const TIME_NANOS: u64 = 9;
-    pub(super) const DURATION_NANOS: u64 = 10;
-    pub(super) const PERIOD_TYPE: u64 = 11;
-    pub(super) const PERIOD: u64 = 12;
-    pub(super) const COMMENT: u64 = 13;
-    pub(super) const DEFAULT_SAMPLE_TYPE: u64 = 14;
+/// The numbers of the fields of a `Profile` message.
+#[allow(missing_docs, reason = "the names of the fields in profile.proto")]
+pub mod profile_field {
+    pub const SAMPLE_TYPE: u64 = 1;
+    pub const SAMPLE: u64 = 2;
+    pub const MAPPING: u64 = 3;
+    pub const LOCATION: u64 = 4;
+    pub const FUNCTION: u64 = 5;
+    pub const STRING_TABLE: u64 = 6;
+    pub const TIME_NANOS: u64 = 9;
+    pub const DURATION_NANOS: u64 = 10;
+    pub const PERIOD_TYPE: u64 = 11;
+    pub const PERIOD: u64 = 12;
+    pub const COMMENT: u64 = 13;
+    pub const DEFAULT_SAMPLE_TYPE: u64 = 14;
+    /// The last one: a link to documentation.
+    pub const DOC_URL: u64 = 15;
 }
 
 mod sample_field {

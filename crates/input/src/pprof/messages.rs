@@ -2,24 +2,9 @@
 //!
 //! Tables may come in any order, and usually after the samples: they are collected first, and samples are read from the same bytes afterwards.
 
+use highwater_formats::pprof::profile_field;
 use highwater_formats::protobuf::{ProtobufError, ProtobufField, ProtobufFields, ProtobufValue};
 use std::collections::HashMap;
-
-mod profile_field {
-    pub(super) const SAMPLE_TYPE: u64 = 1;
-    pub(super) const SAMPLE: u64 = 2;
-    pub(super) const MAPPING: u64 = 3;
-    pub(super) const LOCATION: u64 = 4;
-    pub(super) const FUNCTION: u64 = 5;
-    pub(super) const STRING_TABLE: u64 = 6;
-    pub(super) const TIME_NANOS: u64 = 9;
-    pub(super) const DURATION_NANOS: u64 = 10;
-    pub(super) const PERIOD_TYPE: u64 = 11;
-    pub(super) const PERIOD: u64 = 12;
-    pub(super) const COMMENT: u64 = 13;
-    /// The last one: a link to documentation.
-    pub(super) const LAST: u64 = 15;
-}
 
 /// The fault of a profile, and its offset in the decompressed bytes.
 #[derive(Debug, PartialEq, Eq)]
@@ -189,7 +174,7 @@ pub(super) fn is_profile(start: &[u8]) -> bool {
             profile_field::SAMPLE_TYPE => is_value_type(&field),
             profile_field::SAMPLE..=profile_field::STRING_TABLE | profile_field::PERIOD_TYPE => is_message,
             profile_field::COMMENT => true,
-            7..=profile_field::LAST => !is_message,
+            7..=profile_field::DOC_URL => !is_message,
             _ => false,
         };
         if !is_sound {
