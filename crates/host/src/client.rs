@@ -2,7 +2,7 @@
 
 use crate::image::ImagePart;
 use crate::program::{CallReply, Failed};
-use crate::protocol::{Description, HostInfo, HostRequest, HostResponse, SnapshotInfo};
+use crate::protocol::{Description, HostInfo, HostRequest, HostResponse, SnapshotInfo, WhichMemory};
 use crate::transport::{Transport, TransportError};
 use std::fmt;
 
@@ -94,8 +94,8 @@ impl<T: Transport> HostClient<T> {
     }
 
     /// A part of a snapshot, from an offset on.
-    pub fn chunk(&mut self, id: u64, offset: u64) -> Result<ImagePart, HostClientError> {
-        self.ask(&HostRequest::Chunk { id, offset }, |response| match response {
+    pub fn chunk(&mut self, id: u64, memory: WhichMemory, offset: u64) -> Result<ImagePart, HostClientError> {
+        self.ask(&HostRequest::Chunk { id, offset, memory }, |response| match response {
             HostResponse::Chunk(of, at, chunk) if (of, at) == (id, offset) => Some(chunk),
             _ => None,
         })

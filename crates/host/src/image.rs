@@ -1,6 +1,7 @@
 //! An image in memory: only the pages that are not zero. Pages that did not change since the previous image are shared with it.
 
 use crate::memory::{PAGE, PagedMemory, is_zero};
+use highwater_image::hexadecimal;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -50,6 +51,16 @@ impl CapturedImage {
         Ok(Self { bytes, pages })
     }
 
+    /// An image of stored pages, by their numbers; pages of zeros are left out.
+    pub(crate) fn of_pages(bytes: u64, pages: impl Iterator<Item = (u64, Arc<[u8]>)>) -> Self {
+        Self { bytes, pages: pages.filter(|(_, page)| !is_zero(page)).collect() }
+    }
+
+    /// The stored pages, with their offsets.
+    pub fn stored_pages(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.pages.iter().map(|(number, page)| (number * PAGE as u64, &**page))
+    }
+
     /// Its length in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -90,7 +101,7 @@ impl CapturedImage {
             at = number * PAGE as u64 + page.len() as u64;
         }
         hash_zeros(&mut hasher, self.bytes - at);
-        crate::module::hexadecimal(&hasher.finalize())
+        hexadecimal(&hasher.finalize())
     }
 
     /// Writes it into an empty file; zero pages become holes.
@@ -134,7 +145,7 @@ mod tests {
                 at = whole.len() as u64;
             }
             assert_eq!(whole.len(), 40 * PAGE);
-            assert_eq!(image.sha256(), crate::module::hexadecimal(&Sha256::digest(&whole)));
+            assert_eq!(image.sha256(), hexadecimal(&Sha256::digest(&whole)));
             assert_eq!((whole[9 * PAGE], whole[31 * PAGE], whole[10 * PAGE]), (10, 0, 0));
         }
     }

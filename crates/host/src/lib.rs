@@ -12,7 +12,7 @@
 //! * [`canister`]: messages, replies, traps, self-calls and timers as on the Internet Computer, with the functions of [`system`];
 //!   [`plain`]: modules that do not use the Internet Computer. [`program`] is either.
 //! * [`candid`]: converts arguments and replies between text and bytes; [`call`]: the text form of a call.
-//! * [`image`], [`snapshots`]: the captured memory; its [`Sidecar`](highwater_image::Sidecar) holds the facts about it.
+//! * [`content`], [`image`], [`snapshots`]: the bytes of a memory, and the captured ones; their [`Sidecar`](highwater_image::Sidecar) holds the facts about it.
 //! * [`protocol`] in [`frame`]s: the messages between [`server`] and [`client`], over a [`transport`]; [`pull`](mod@pull) writes a snapshot to a file.
 //!
 //! Everything is deterministic: the same module, calls and [`World`](canister::World) give the same bytes.
@@ -47,6 +47,7 @@ pub mod call;
 pub mod candid;
 pub mod canister;
 pub mod client;
+pub mod content;
 pub mod engine;
 pub mod frame;
 pub mod image;

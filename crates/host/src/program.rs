@@ -3,16 +3,18 @@
 use crate::call::ProgramCall;
 use crate::candid::{Interface, decode, encode_arguments};
 use crate::canister::{CallOutcome, Canister, World};
+use crate::content::{MemoryContent, MemoryFile};
 use crate::engine::{Machine, MachineLimits, RunError};
 use crate::image::CapturedImage;
-use crate::memory::{PAGE, PagedMemory, is_zero};
+use crate::memory::PagedMemory;
 use crate::module::HostModule;
 use crate::plain::PlainModule;
 use crate::system::CanisterResponse;
-use highwater_image::{Sidecar, SystemState};
+use highwater_image::canister::WASM_PAGE;
+use highwater_image::{ImageParts, Sidecar, SystemState, hexadecimal};
+use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Options for starting a program.
@@ -52,6 +54,16 @@ pub struct Failed {
     pub printed: Vec<String>,
 }
 
+/// The state of a program at one instant, from which it can continue.
+pub struct ProgramState<'a> {
+    /// The facts that no memory contains. All of them must be there, except the module's.
+    pub sidecar: Sidecar,
+    /// Its memory.
+    pub memory: &'a dyn MemoryContent,
+    /// The stable memory of a canister.
+    pub stable: Option<&'a dyn MemoryContent>,
+}
+
 /// A running program: a canister or a plain module, with its calls so far.
 pub struct HostedProgram {
     kind: ProgramKind,
@@ -83,50 +95,89 @@ impl HostedProgram {
         Ok(Self { kind, calls: Vec::new() })
     }
 
-    /// Continues from an image: none of the module's initialization runs again.
+    /// Continues from an image, given by its file or its folder: none of the module's initialization runs again.
     pub fn load(module: HostModule, options: &ProgramOptions, image: &Path) -> Result<Self, RunError> {
         let failed = |line: String| RunError::Failed(line);
-        let sidecar = Sidecar::read(image).map_err(|error| failed(error.to_string()))?;
+        let parts = ImageParts::find(image, None).map_err(|error| failed(error.to_string()))?;
         let shown = image.display();
-        if sidecar.module_sha256.as_ref() != Some(&module.sha256) {
-            let (wanted, given) = (sidecar.module_name.unwrap_or_default(), &module.name);
+        let is_same = match &parts.folder {
+            Some(folder) => {
+                let content = folder.module_content().map_err(|error| failed(error.to_string()))?;
+                hexadecimal(&Sha256::digest(content)) == module.unpacked_sha256
+            }
+            None => parts.sidecar.module_sha256.as_ref() == Some(&module.sha256),
+        };
+        // A sidecar that is missing or incomplete is a fault of its own.
+        let sidecar = match &parts.folder {
+            Some(_) => parts.sidecar,
+            None => Sidecar::read(image).map_err(|error| failed(error.to_string()))?,
+        };
+        if !is_same {
+            let wanted = sidecar.module_name.map_or_else(String::new, |name| format!(" ('{name}')"));
             return Err(failed(format!(
-                "{shown} is an image of another module ('{wanted}') than '{given}': their hashes differ"
+                "{shown} is an image of another module{wanted} than '{}': their hashes differ",
+                module.name
             )));
         }
-        let cannot = |error: io::Error| RunError::Failed(format!("{shown}: {error}"));
-        let file = File::open(image).map_err(cannot)?;
-        let bytes = file.metadata().map_err(cannot)?.len();
-        let (stated, kind) = (sidecar.memory_bytes.unwrap_or(0), sidecar.memory_kind.unwrap_or_default());
-        if bytes != stated || kind != module.facts.memory.key() {
-            return Err(failed(format!("{shown} has {bytes} bytes, and its sidecar speaks of {stated} ({kind})")));
+        let open = |path: &Path| {
+            let opened = File::open(path).and_then(MemoryFile::new);
+            opened.map_err(|error| failed(format!("{}: {error}", path.display())))
+        };
+        let memory = open(&parts.memory)?;
+        let (bytes, stated) = (memory.bytes(), sidecar.memory_bytes.unwrap_or(0));
+        if bytes != stated {
+            return Err(failed(format!("{shown} has {bytes} bytes, and its sidecar speaks of {stated}")));
+        }
+        let stable = parts.stable.as_deref().map(open).transpose()?;
+        let pages = sidecar.system.as_ref().map_or(0, |system| system.stable_pages);
+        let there = stable.as_ref().map_or(0, MemoryContent::bytes) / WASM_PAGE;
+        if pages != there {
+            let path = Sidecar::stable_path_of(image);
+            return Err(failed(format!(
+                "{} has {there} pages of stable memory, and the sidecar of {shown} speaks of {pages}",
+                path.display()
+            )));
+        }
+        let stable = stable.as_ref().map(|stable| stable as &dyn MemoryContent);
+        let state = ProgramState { sidecar, memory: &memory, stable };
+        Self::resume(module, options, state).map_err(|error| failed(format!("{shown}: {error}")))
+    }
+
+    /// Continues from the parts of a state: none of the module's initialization runs again.
+    pub fn resume(module: HostModule, options: &ProgramOptions, state: ProgramState<'_>) -> Result<Self, RunError> {
+        let ProgramState { sidecar, memory, stable } = state;
+        let kind = sidecar.memory_kind.unwrap_or_default();
+        if kind != module.facts.memory.key() {
+            return Err(RunError::Failed(format!("its memory is of another kind ({kind}) than that of the module")));
         }
         let mut globals = Vec::with_capacity(module.facts.globals.len());
         for global in &module.facts.globals {
             let bits = sidecar.globals.get(&global.name).copied();
             if bits.is_none() && global.is_mutable {
-                return Err(failed(format!("the sidecar of {shown} lacks the global '{}'", global.name)));
+                return Err(RunError::Failed(format!("its sidecar lacks the global '{}'", global.name)));
             }
             globals.push(bits);
         }
-        let read = |memory: &mut PagedMemory| read_sparse(&file, bytes, memory);
+        let read = |paged: &mut PagedMemory| memory.pages(&mut |at, page| paged.write(at, page));
         let kind = if module.facts.is_canister {
             let interface = interface_of(&module);
             let mut canister = Box::new(Canister::idle(module, options.limits, options.world)?);
-            canister.machine_mut().load(bytes, &globals, read)?;
+            canister.machine_mut().load(memory.bytes(), &globals, read)?;
+            let system = canister.machine_mut().system();
             if let Some(state) = sidecar.system {
-                let system = canister.machine_mut().system();
                 system.time_ns = state.time_ns;
                 system.settings.timer_ns = state.timer_ns;
+                system.settings.certified = state.certified_data;
                 system.performance = state.performance;
-                if system.stable.grow(state.stable_pages).is_some() {
-                    system.stable.commit();
-                }
+                system.version = state.version;
+            }
+            if let Some(stable) = stable {
+                system.stable.load(stable)?;
             }
             ProgramKind::Canister { canister, interface }
         } else {
             let mut plain = Box::new(PlainModule::idle(module, options.limits)?);
-            plain.machine_mut().load(bytes, &globals, read)?;
+            plain.machine_mut().load(memory.bytes(), &globals, read)?;
             ProgramKind::Plain(plain)
         };
         Ok(Self { kind, calls: sidecar.calls })
@@ -171,6 +222,14 @@ impl HostedProgram {
         }
     }
 
+    /// The stable memory as it is now; empty for a plain module.
+    pub fn capture_stable(&self) -> CapturedImage {
+        match &self.kind {
+            ProgramKind::Canister { canister, .. } => canister.machine().system_ref().stable.capture(),
+            ProgramKind::Plain(_) => CapturedImage::default(),
+        }
+    }
+
     /// The state that is not in the memory, for a snapshot with this number and time.
     pub fn sidecar(&self, id: u64, time_unix_ns: u64) -> Sidecar {
         let module = self.module();
@@ -182,6 +241,8 @@ impl HostedProgram {
                     timer_ns: system.settings.timer_ns,
                     performance: system.performance,
                     stable_pages: system.stable.pages(),
+                    certified_data: system.settings.certified.clone(),
+                    version: system.version,
                 };
                 (canister.machine().globals(), Some(state))
             }
@@ -206,29 +267,6 @@ impl HostedProgram {
 
 fn capture<S: Default>(machine: &Machine<S>, before: Option<&CapturedImage>) -> io::Result<CapturedImage> {
     CapturedImage::capture(machine.memory(), machine.memory_bytes(), before)
-}
-
-/// Copies a file into a memory of zeros, without its zero pages.
-fn read_sparse(file: &File, bytes: u64, memory: &mut PagedMemory) -> io::Result<()> {
-    let mut buffer = vec![0; 1 << 20];
-    let mut at = 0;
-    while at < bytes {
-        // Skips holes if the file system reports them.
-        match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
-            Ok(next) => at = next / PAGE as u64 * PAGE as u64,
-            Err(rustix::io::Errno::NXIO) => break,
-            Err(_) => {}
-        }
-        let part = &mut buffer[..bytes.saturating_sub(at).min(1 << 20) as usize];
-        file.read_exact_at(part, at)?;
-        for (index, page) in part.chunks(PAGE).enumerate() {
-            if !is_zero(page) {
-                memory.write(at + (index * PAGE) as u64, page)?;
-            }
-        }
-        at += part.len() as u64;
-    }
-    Ok(())
 }
 
 fn call_canister(
@@ -260,7 +298,7 @@ fn call_canister(
     match answered.response {
         Some(CanisterResponse::Reply(bytes)) => {
             let names = &canister.machine().about().facts.labels;
-            let unreadable = |_| format!("{} bytes: {}", bytes.len(), crate::module::hexadecimal(&bytes));
+            let unreadable = |_| format!("{} bytes: {}", bytes.len(), hexadecimal(&bytes));
             all.reply = Some(decode(&bytes, names).unwrap_or_else(unreadable));
             Ok(all)
         }

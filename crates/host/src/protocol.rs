@@ -6,7 +6,7 @@
 //! | `create`, `update` | the new snapshot |
 //! | `call` | the reply, printed lines, errors besides that of the call |
 //! | `describe` | a snapshot, its hash and its sidecar: by its number, or the latest |
-//! | `chunk` | a part of a snapshot, in a frame of bytes |
+//! | `chunk` | a part of a snapshot, of its main or its stable memory, in a frame of bytes |
 //!
 //! Every request is a JSON object with the version. Responses are `{"done": …}` or `{"failed": "one line", "printed": […]}`. A part consists of the
 //! snapshot's number, the offset, the number of zeros that come first (8 bytes each, little-endian), then bytes.
@@ -39,7 +39,27 @@ pub enum HostRequest {
         id: u64,
         /// The offset at which the part begins.
         offset: u64,
+        /// The memory of which it is a part.
+        memory: WhichMemory,
     },
+}
+
+/// A memory of a canister.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhichMemory {
+    /// The memory of the module.
+    Main,
+    /// The stable memory.
+    Stable,
+}
+
+impl WhichMemory {
+    fn key(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::Stable => "stable",
+        }
+    }
 }
 
 impl HostRequest {
@@ -51,7 +71,9 @@ impl HostRequest {
             Self::Update => json!({"request": "update"}),
             Self::Call(text) => json!({"request": "call", "call": text}),
             Self::Describe(id) => json!({"request": "describe", "id": id}),
-            Self::Chunk { id, offset } => json!({"request": "chunk", "id": id, "offset": offset}),
+            Self::Chunk { id, offset, memory } => {
+                json!({"request": "chunk", "id": id, "offset": offset, "memory": memory.key()})
+            }
         };
         message["version"] = VERSION.into();
         HostFrame::Json(message.to_string().into_bytes())
@@ -75,7 +97,11 @@ impl HostRequest {
             "update" => Self::Update,
             "call" => Self::Call(message["call"].as_str().ok_or("a message without call")?.to_owned()),
             "describe" => Self::Describe(message["id"].as_u64()),
-            "chunk" => Self::Chunk { id: number("id")?, offset: number("offset")? },
+            "chunk" => Self::Chunk {
+                id: number("id")?,
+                offset: number("offset")?,
+                memory: if message["memory"] == "stable" { WhichMemory::Stable } else { WhichMemory::Main },
+            },
             other => return Err(format!("does not know the request {other:?}")),
         })
     }
@@ -174,8 +200,19 @@ pub struct Description {
     pub info: SnapshotInfo,
     /// The SHA-256 of its bytes.
     pub sha256: String,
+    /// Its stable memory; none if the host is too old to say.
+    pub stable: Option<StableInfo>,
     /// Its sidecar.
     pub sidecar: Sidecar,
+}
+
+/// The stable memory of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StableInfo {
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// The SHA-256 of its bytes.
+    pub sha256: String,
 }
 
 /// A response of a host.
@@ -206,6 +243,7 @@ impl HostResponse {
             }
             Self::Described(about) => json!({
                 "described": about.info.to_json(), "sha256": about.sha256, "sidecar": about.sidecar.to_json(),
+                "stable": about.stable.as_ref().map(|stable| json!({"bytes": stable.bytes, "sha256": stable.sha256})),
             }),
             Self::Chunk(id, offset, chunk) => {
                 let numbers = [*id, *offset, chunk.zeros].map(u64::to_le_bytes);
@@ -249,6 +287,9 @@ impl HostResponse {
             return Ok(Self::Described(Box::new(Description {
                 info: SnapshotInfo::from_json(info).ok_or_else(incomplete)?,
                 sha256: done.get("sha256").and_then(Value::as_str).ok_or_else(incomplete)?.to_owned(),
+                stable: done.get("stable").and_then(|stable| {
+                    Some(StableInfo { bytes: stable["bytes"].as_u64()?, sha256: stable["sha256"].as_str()?.to_owned() })
+                }),
                 sidecar: Sidecar::from_json(done.get("sidecar").unwrap_or(&Value::Null))
                     .map_err(|fault| fault.to_string())?,
             })));
@@ -283,7 +324,8 @@ mod tests {
             HostRequest::Call("open(100)".into()),
             HostRequest::Describe(None),
             HostRequest::Describe(Some(7)),
-            HostRequest::Chunk { id: 1, offset: u64::MAX },
+            HostRequest::Chunk { id: 1, offset: u64::MAX, memory: WhichMemory::Main },
+            HostRequest::Chunk { id: 2, offset: 3, memory: WhichMemory::Stable },
         ] {
             assert_eq!(HostRequest::from_frame(&passes_through(&request.to_frame())), Ok(request));
         }
@@ -302,7 +344,12 @@ mod tests {
             HostResponse::Called(CallReply { reply: None, printed: vec!["a".into()], troubles: vec!["b".into()] }),
             HostResponse::Chunk(1, 2, ImagePart { zeros: 3, bytes: vec![4, 5] }),
             HostResponse::Failed(Failed { line: "no".into(), printed: vec!["p".into()] }),
-            HostResponse::Described(Box::new(Description { info, sha256: "00".into(), sidecar })),
+            HostResponse::Described(Box::new(Description {
+                info,
+                sha256: "00".into(),
+                stable: Some(StableInfo { bytes: 5, sha256: "11".into() }),
+                sidecar,
+            })),
             HostResponse::Info(HostInfo {
                 module: "m".into(),
                 module_sha256: "s".into(),

@@ -4,14 +4,14 @@
 //!  x.img.part        the bytes that have arrived
 //!  x.img.part.json   the snapshot (number, length, hash), and how many bytes have arrived
 //!  x.img             once all bytes have arrived and the hash is right
+//!  x.img.stable      the stable memory of a canister, pulled in the same way, if there is any
 //! ```
 
 use crate::client::{HostClient, HostClientError};
 use crate::image::hash_zeros;
-use crate::module::hexadecimal;
-use crate::protocol::Description;
+use crate::protocol::{Description, WhichMemory};
 use crate::transport::Transport;
-use highwater_image::Sidecar;
+use highwater_image::{Sidecar, hexadecimal};
 use highwater_model::rfc3339;
 use highwater_store::{create_new_file, rename_to_free_name, write_in_place_of};
 use serde_json::{Value, json};
@@ -102,50 +102,118 @@ pub fn pull<T: Transport>(
     replace: bool,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Pulled, PullError> {
-    let mut partial = Partial::open(description, target)?;
-    let resumed_at = partial.received;
-    let total = description.info.bytes;
-    let mut hasher = partial.hash_received()?;
-    let (mut received, mut noted_at) = (0, resumed_at);
-    while partial.received < total {
-        let at = partial.received;
-        let chunk = match client.chunk(description.info.id, at) {
-            Ok(chunk) => chunk,
-            Err(HostClientError::Failed(failed)) => {
+    let id = description.info.id;
+    let main = MemoryPart { id, memory: WhichMemory::Main, bytes: description.info.bytes, sha256: &description.sha256 };
+    let stable = description.stable.as_ref().filter(|stable| stable.bytes > 0).map(|stable| MemoryPart {
+        id,
+        memory: WhichMemory::Stable,
+        bytes: stable.bytes,
+        sha256: &stable.sha256,
+    });
+    let total = main.bytes + stable.as_ref().map_or(0, |stable| stable.bytes);
+    let mut pulled = Pulled { resumed_at: 0, received: 0 };
+    let stable_path = Sidecar::stable_path_of(target);
+    let stable = stable
+        .map(|stable| stable.receive(client, &stable_path, &mut pulled, |done| progress(done, total)))
+        .transpose()?;
+    let before = total - main.bytes;
+    let main = main.receive(client, target, &mut pulled, |done| progress(before + done, total))?;
+    finish(main, stable, target, &description.sidecar, replace)?;
+    Ok(pulled)
+}
+
+/// A memory of a snapshot.
+struct MemoryPart<'a> {
+    id: u64,
+    memory: WhichMemory,
+    bytes: u64,
+    sha256: &'a str,
+}
+
+impl MemoryPart<'_> {
+    /// Receives what has not arrived yet, and checks the hash of all of it.
+    fn receive<T: Transport>(
+        &self,
+        client: &mut HostClient<T>,
+        target: &Path,
+        pulled: &mut Pulled,
+        mut progress: impl FnMut(u64),
+    ) -> Result<Partial, PullError> {
+        let mut partial = Partial::open(self, target)?;
+        pulled.resumed_at += partial.received;
+        let mut hasher = partial.hash_received()?;
+        let mut noted_at = partial.received;
+        while partial.received < self.bytes {
+            let at = partial.received;
+            let chunk = match client.chunk(self.id, self.memory, at) {
+                Ok(chunk) => chunk,
+                Err(HostClientError::Failed(failed)) => {
+                    partial.remove();
+                    return Err(PullError::Gone(failed.line));
+                }
+                Err(error) => {
+                    partial.note()?;
+                    return Err(error.into());
+                }
+            };
+            let length = chunk.bytes.len() as u64;
+            let end = at
+                .checked_add(chunk.zeros)
+                .and_then(|begin| begin.checked_add(length))
+                .filter(|&end| end > at && end <= self.bytes);
+            let Some(end) = end else {
                 partial.remove();
-                return Err(PullError::Gone(failed.line));
-            }
-            Err(error) => {
+                return Err(PullError::Damaged("the host sent a part that does not fit".into()));
+            };
+            partial.write(at + chunk.zeros, &chunk.bytes)?;
+            hash_zeros(&mut hasher, chunk.zeros);
+            hasher.update(&chunk.bytes);
+            pulled.received += length;
+            partial.received = end;
+            if end - noted_at >= NOTED_EVERY {
                 partial.note()?;
-                return Err(error.into());
+                noted_at = end;
             }
-        };
-        let length = chunk.bytes.len() as u64;
-        let end = at
-            .checked_add(chunk.zeros)
-            .and_then(|begin| begin.checked_add(length))
-            .filter(|&end| end > at && end <= total);
-        let Some(end) = end else {
-            partial.remove();
-            return Err(PullError::Damaged("the host sent a part that does not fit".into()));
-        };
-        partial.write(at + chunk.zeros, &chunk.bytes)?;
-        hash_zeros(&mut hasher, chunk.zeros);
-        hasher.update(&chunk.bytes);
-        received += length;
-        partial.received = end;
-        if end - noted_at >= NOTED_EVERY {
-            partial.note()?;
-            noted_at = end;
+            progress(end);
         }
-        progress(end, total);
+        if hexadecimal(&hasher.finalize()) != self.sha256 {
+            partial.remove();
+            return Err(PullError::Damaged("what arrived is not what was sent: the hashes differ".into()));
+        }
+        partial.note()?;
+        Ok(partial)
     }
-    if hexadecimal(&hasher.finalize()) != description.sha256 {
-        partial.remove();
-        return Err(PullError::Damaged("what arrived is not what was sent: the hashes differ".into()));
+}
+
+/// Gives the files their names, and writes the sidecar. If the name was taken meanwhile and may not be replaced, the image gets another one.
+fn finish(
+    main: Partial,
+    stable: Option<Partial>,
+    target: &Path,
+    sidecar: &Sidecar,
+    replace: bool,
+) -> Result<(), PullError> {
+    let cannot = |error| PullError::File(target.to_owned(), error);
+    let got = if replace {
+        std::fs::rename(&main.path, target).map_err(cannot)?;
+        target.to_owned()
+    } else {
+        rename_to_free_name(&main.path, target).map_err(cannot)?
+    };
+    let stable_path = Sidecar::stable_path_of(&got);
+    match &stable {
+        Some(stable) => {
+            std::fs::rename(&stable.path, &stable_path).map_err(|error| PullError::File(stable_path, error))?;
+        }
+        // One of the image that was replaced.
+        None => drop(std::fs::remove_file(&stable_path)),
     }
-    partial.finish(target, &description.sidecar, replace)?;
-    Ok(Pulled { resumed_at, received })
+    let beside = Sidecar::path_of(&got);
+    write_in_place_of(&beside, sidecar.to_text().as_bytes()).map_err(|error| PullError::File(beside, error))?;
+    for partial in [Some(main), stable].into_iter().flatten() {
+        let _ = std::fs::remove_file(&partial.about_path);
+    }
+    if got == target { Ok(()) } else { Err(PullError::Taken(target.to_owned(), got)) }
 }
 
 /// Opens the file for arriving bytes: a new one, or our own from an earlier pull. A file that another user placed there is never written to.
@@ -175,14 +243,14 @@ struct Partial {
 
 impl Partial {
     /// Resumes an earlier pull of the same snapshot, or starts anew.
-    fn open(description: &Description, target: &Path) -> Result<Self, PullError> {
+    fn open(part: &MemoryPart<'_>, target: &Path) -> Result<Self, PullError> {
         let path = target.with_added_extension("part");
         let about_path = target.with_added_extension("part.json");
         let about = json!({
             "version": 1,
-            "snapshot": description.info.id,
-            "bytes": description.info.bytes,
-            "sha256": description.sha256,
+            "snapshot": part.id,
+            "bytes": part.bytes,
+            "sha256": part.sha256,
         });
         let cannot = |error| PullError::File(path.clone(), error);
         let file = open_part(&path).map_err(cannot)?;
@@ -190,7 +258,7 @@ impl Partial {
         let noted = std::fs::read(&about_path).ok().and_then(|text| serde_json::from_slice::<Value>(&text).ok());
         let received = noted.and_then(|mut noted| {
             let received = noted.as_object_mut()?.remove("received")?.as_u64()?;
-            (noted == about && received <= there && received <= description.info.bytes).then_some(received)
+            (noted == about && received <= there && received <= part.bytes).then_some(received)
         });
         let received = received.unwrap_or(0);
         // Bytes after this offset may be of another snapshot, or half written.
@@ -235,22 +303,6 @@ impl Partial {
     fn remove(&self) {
         let _ = std::fs::remove_file(&self.path);
         let _ = std::fs::remove_file(&self.about_path);
-    }
-
-    /// Renames the file to `target`. If that name was taken meanwhile and may not be replaced, the image gets another name. Then writes the sidecar.
-    fn finish(&self, target: &Path, sidecar: &Sidecar, replace: bool) -> Result<(), PullError> {
-        self.file.set_len(self.received).map_err(self.error())?;
-        let cannot = |error| PullError::File(target.to_owned(), error);
-        let got = if replace {
-            std::fs::rename(&self.path, target).map_err(cannot)?;
-            target.to_owned()
-        } else {
-            rename_to_free_name(&self.path, target).map_err(cannot)?
-        };
-        let beside = Sidecar::path_of(&got);
-        write_in_place_of(&beside, sidecar.to_text().as_bytes()).map_err(|error| PullError::File(beside, error))?;
-        let _ = std::fs::remove_file(&self.about_path);
-        if got == target { Ok(()) } else { Err(PullError::Taken(target.to_owned(), got)) }
     }
 }
 

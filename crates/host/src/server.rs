@@ -162,10 +162,10 @@ fn answer(request: &HostRequest, state: &Mutex<HostState>, log: &HostLog) -> Hos
             }
             Err(problem) => failed(problem),
         },
-        &HostRequest::Chunk { id, offset } => match snapshots.find(Some(id)) {
-            Ok(snapshot) if offset < snapshot.image.bytes() => {
+        &HostRequest::Chunk { id, offset, memory } => match snapshots.find(Some(id)) {
+            Ok(snapshot) if offset < snapshot.memory(memory).bytes() => {
                 drop(state);
-                HostResponse::Chunk(id, offset, snapshot.image.chunk(offset, CHUNK))
+                HostResponse::Chunk(id, offset, snapshot.memory(memory).chunk(offset, CHUNK))
             }
             Ok(_) => failed(format!("snapshot {id} ends before byte {offset}")),
             Err(problem) => failed(problem),

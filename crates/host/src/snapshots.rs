@@ -2,7 +2,7 @@
 
 use crate::image::CapturedImage;
 use crate::program::HostedProgram;
-use crate::protocol::{Description, SnapshotInfo};
+use crate::protocol::{Description, SnapshotInfo, StableInfo, WhichMemory};
 use highwater_image::Sidecar;
 use std::collections::VecDeque;
 use std::io;
@@ -17,11 +17,13 @@ const MOST: usize = 100;
 pub struct HostSnapshot {
     /// Its bytes.
     pub image: CapturedImage,
+    /// The stable memory of a canister.
+    pub stable: CapturedImage,
     /// The facts about it that are not in its bytes.
     pub sidecar: Sidecar,
     id: u64,
     time_unix_ns: u64,
-    sha256: OnceLock<String>,
+    hashes: OnceLock<(String, String)>,
 }
 
 impl HostSnapshot {
@@ -29,7 +31,9 @@ impl HostSnapshot {
     pub fn take(program: &HostedProgram, id: u64, before: Option<&CapturedImage>) -> io::Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
         let image = program.capture(before)?;
-        Ok(Self { image, sidecar: program.sidecar(id, now), id, time_unix_ns: now, sha256: OnceLock::new() })
+        let stable = program.capture_stable();
+        let sidecar = program.sidecar(id, now);
+        Ok(Self { image, stable, sidecar, id, time_unix_ns: now, hashes: OnceLock::new() })
     }
 
     /// Number, time and sizes.
@@ -42,10 +46,19 @@ impl HostSnapshot {
         }
     }
 
-    /// The description that a client needs to pull it. The hash is computed at the first request.
+    /// One of its memories.
+    pub fn memory(&self, which: WhichMemory) -> &CapturedImage {
+        match which {
+            WhichMemory::Main => &self.image,
+            WhichMemory::Stable => &self.stable,
+        }
+    }
+
+    /// The description that a client needs to pull it. The hashes are computed at the first request.
     pub fn describe(&self) -> Description {
-        let sha256 = self.sha256.get_or_init(|| self.image.sha256()).clone();
-        Description { info: self.info(), sha256, sidecar: self.sidecar.clone() }
+        let (sha256, stable) = self.hashes.get_or_init(|| (self.image.sha256(), self.stable.sha256())).clone();
+        let stable = StableInfo { bytes: self.stable.bytes(), sha256: stable };
+        Description { info: self.info(), sha256, stable: Some(stable), sidecar: self.sidecar.clone() }
     }
 }
 

@@ -4,9 +4,9 @@ mod support;
 
 use highwater_host::canister::{Canister, World};
 use highwater_host::engine::{Machine, MachineLimits};
-use highwater_host::module::hexadecimal;
 use highwater_host::plain::PlainModule;
 use highwater_host::system::CanisterResponse;
+use highwater_image::hexadecimal;
 use sha2::{Digest, Sha256};
 use support::module;
 

@@ -83,7 +83,7 @@ impl<F: FnMut(u32, ImagePart) -> Result<ImagePart, TransportError>> Transport fo
 }
 
 fn hash_of(path: &Path) -> String {
-    highwater_host::module::hexadecimal(&Sha256::digest(std::fs::read(path).unwrap()))
+    highwater_image::hexadecimal(&Sha256::digest(std::fs::read(path).unwrap()))
 }
 
 #[test]

@@ -60,6 +60,7 @@
 #![deny(unsafe_code)]
 
 mod bitmap;
+pub mod canister;
 mod chunks;
 mod compare;
 mod damage;
@@ -74,6 +75,7 @@ mod image;
 mod large;
 mod lens;
 pub mod lenses;
+mod parts;
 mod path;
 mod paths;
 mod shapes;
@@ -100,10 +102,11 @@ pub use highlights::{Highlight, HighlightRow};
 pub use image::Image;
 pub use lens::{HeapArea, Lens, Located, Root, RootName};
 pub use lenses::{LENSES, LensKind, NoHeap, find_heap};
+pub use parts::ImageParts;
 pub use path::{ObjectPath, PathStep};
 pub use paths::{Referrer, Referrers};
 pub use shapes::{ShapeId, Shapes};
-pub use sidecar::{Sidecar, SidecarError, SidecarFault, SystemState};
+pub use sidecar::{Sidecar, SidecarError, SidecarFault, SystemState, hexadecimal};
 pub use snapshot::ImageSnapshot;
 pub use survey::{KindFigures, Largest, Survey, survey};
 pub use view::ObjectView;

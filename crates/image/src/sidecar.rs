@@ -36,7 +36,7 @@ pub struct Sidecar {
 }
 
 /// The state of the system around a canister.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SystemState {
     /// Its time.
     pub time_ns: u64,
@@ -44,8 +44,12 @@ pub struct SystemState {
     pub timer_ns: u64,
     /// How often it read the performance counter.
     pub performance: u64,
-    /// The size of its stable memory, which is not in an image.
+    /// The size of its stable memory, which lies in a file of its own.
     pub stable_pages: u64,
+    /// Its certified data.
+    pub certified_data: Vec<u8>,
+    /// How often its state may have changed.
+    pub version: u64,
 }
 
 /// Why a document is not a complete sidecar.
@@ -85,9 +89,12 @@ pub enum SidecarError {
 impl Sidecar {
     /// The path of an image's sidecar.
     pub fn path_of(image: &Path) -> PathBuf {
-        let mut path = image.as_os_str().to_owned();
-        path.push(".json");
-        PathBuf::from(path)
+        image.with_added_extension("json")
+    }
+
+    /// The path of the file with the stable memory of an image of a canister, which is there if there is any stable memory.
+    pub fn stable_path_of(image: &Path) -> PathBuf {
+        image.with_added_extension("stable")
     }
 
     /// Reads the sidecar of an image. All members must be there.
@@ -162,6 +169,10 @@ impl Sidecar {
                 timer_ns: number("timer_ns"),
                 performance: number("performance"),
                 stable_pages: number("stable_pages"),
+                certified_data: text(&document["system"]["certified_data"])
+                    .and_then(|digits| bytes_of(&digits))
+                    .unwrap_or_default(),
+                version: number("version"),
             }),
         }
     }
@@ -178,12 +189,14 @@ impl Sidecar {
             "globals": globals,
             "calls": self.calls,
         });
-        if let Some(system) = self.system {
+        if let Some(system) = &self.system {
             document["system"] = json!({
                 "time_ns": system.time_ns,
                 "timer_ns": system.timer_ns,
                 "performance": system.performance,
                 "stable_pages": system.stable_pages,
+                "certified_data": hexadecimal(&system.certified_data),
+                "version": system.version,
             });
         }
         document
@@ -201,6 +214,19 @@ impl Sidecar {
         let names = [index.to_string(), format!("global{index}"), format!("global {index}"), format!("global_{index}")];
         names.iter().find_map(|name| self.globals.get(name).copied())
     }
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The bytes that hexadecimal digits state.
+pub(crate) fn bytes_of(digits: &str) -> Option<Vec<u8>> {
+    let pairs = digits.as_bytes().chunks(2);
+    pairs
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?, 16).ok())
+        .collect()
 }
 
 #[cfg(test)]
@@ -236,7 +262,14 @@ mod tests {
             heap_start: Some(5 << 20),
             globals: [("a".to_owned(), u64::MAX), ("b".to_owned(), 0)].into(),
             calls: vec!["open(100)".into()],
-            system: Some(SystemState { time_ns: 1, timer_ns: 2, performance: 3, stable_pages: 4 }),
+            system: Some(SystemState {
+                time_ns: 1,
+                timer_ns: 2,
+                performance: 3,
+                stable_pages: 4,
+                certified_data: vec![1, 255],
+                version: 5,
+            }),
         };
         let text = sidecar.to_text();
         assert_eq!(Sidecar::from_json(&serde_json::from_str(&text).unwrap()), Ok(sidecar));

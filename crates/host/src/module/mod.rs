@@ -5,10 +5,11 @@ pub(crate) mod prepare;
 
 pub use facts::{GlobalInfo, ModuleFacts};
 
-use highwater_image::wasm::sections;
-use highwater_image::{WasmError, WasmModule};
+use highwater_image::wasm::{sections, unpacked};
+use highwater_image::{WasmError, WasmModule, hexadecimal};
 use prepare::prepare;
 use sha2::{Digest, Sha256};
+use std::sync::Arc;
 
 /// Why a module cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,6 +57,10 @@ pub struct HostModule {
     pub name: String,
     /// The SHA-256 of its file, in hexadecimal digits.
     pub sha256: String,
+    /// The same of the module itself, if its file is compressed; else equal.
+    pub unpacked_sha256: String,
+    /// Its file, as it is installed.
+    pub installed: Arc<[u8]>,
     /// The facts that its sections state.
     pub facts: ModuleFacts,
     /// The module as the engine runs it: see [`prepare`].
@@ -63,16 +68,19 @@ pub struct HostModule {
 }
 
 impl HostModule {
-    /// Reads a module, and prepares it for the engine.
+    /// Reads a module, which may be compressed with gzip, and prepares it for the engine.
     pub fn new(name: &str, bytes: &[u8]) -> Result<Self, BadModule> {
-        let sections = sections(bytes)?;
+        let module = unpacked(bytes)?;
+        let sections = sections(&module)?;
         let facts = ModuleFacts::of(WasmModule::of_sections(&sections)?)?;
         let prepared = prepare(&sections, &facts)?;
-        Ok(Self { name: name.to_owned(), sha256: hexadecimal(&Sha256::digest(bytes)), facts, prepared })
+        Ok(Self {
+            name: name.to_owned(),
+            sha256: hexadecimal(&Sha256::digest(bytes)),
+            unpacked_sha256: hexadecimal(&Sha256::digest(&module)),
+            installed: bytes.into(),
+            facts,
+            prepared,
+        })
     }
-}
-
-/// Bytes as hexadecimal digits.
-pub fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,6 +1,10 @@
 //! A canister's stable memory: only pieces that were written take memory, and the writes of a message can be undone.
 
+use crate::content::MemoryContent;
+use crate::image::CapturedImage;
 use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
 
 /// The size of a page of stable memory.
 const PAGE_BYTES: u64 = 64 << 10;
@@ -9,7 +13,8 @@ const MOST_PAGES: u64 = 500 << 14;
 /// The unit in which memory is allocated.
 const PIECE: u64 = 4096;
 
-type StablePiece = Box<[u8; PIECE as usize]>;
+/// A piece, shared with images of the memory until it is written to.
+type StablePiece = Arc<[u8]>;
 
 /// A canister's stable memory, stored in pieces of 4 KiB. Changes are kept by `commit` or undone by `restore`.
 #[derive(Debug, Default)]
@@ -59,10 +64,30 @@ impl StableMemory {
             let source = &bytes[part];
             let before = self.pieces.get(&number).cloned();
             self.undo.entry(number).or_insert(before);
-            let piece = self.pieces.entry(number).or_insert_with(|| Box::new([0; PIECE as usize]));
-            piece[within..within + source.len()].copy_from_slice(source);
+            let piece = self.pieces.entry(number).or_insert_with(|| Arc::from([0; PIECE as usize]));
+            Arc::make_mut(piece)[within..within + source.len()].copy_from_slice(source);
         }
         Some(())
+    }
+
+    /// Its bytes as they are now.
+    pub fn capture(&self) -> CapturedImage {
+        let pieces = self.pieces.iter().map(|(number, piece)| (*number, Arc::clone(piece)));
+        CapturedImage::of_pages(self.pages * PAGE_BYTES, pieces)
+    }
+
+    /// Replaces all of it by other bytes.
+    pub fn load(&mut self, content: &dyn MemoryContent) -> io::Result<()> {
+        let pages = content.bytes().div_ceil(PAGE_BYTES);
+        if pages > MOST_PAGES {
+            return Err(io::Error::other("a stable memory has at most 500 GiB"));
+        }
+        *self = Self { pages, ..Self::default() };
+        content.pages(&mut |at, bytes| {
+            self.write(at, bytes).ok_or_else(|| io::Error::other("bytes beyond the end of the stable memory"))
+        })?;
+        self.commit();
+        Ok(())
     }
 
     /// Keeps all changes since the last commit.
@@ -128,6 +153,23 @@ mod tests {
         stable.read(0, &mut read).unwrap();
         assert_eq!(&read, b"before\0\0");
         assert_eq!(stable.read(100_000, &mut read), None);
+    }
+
+    #[test]
+    fn an_image_of_it_does_not_change_with_it() {
+        let mut stable = StableMemory::default();
+        stable.grow(2);
+        stable.write(70_000, b"first").unwrap();
+        let image = stable.capture();
+        stable.write(70_000, b"later").unwrap();
+        let mut loaded = StableMemory::default();
+        loaded.load(&image).unwrap();
+        let mut read = [0; 5];
+        loaded.read(70_000, &mut read).unwrap();
+        assert_eq!((loaded.pages(), &read), (2, b"first"));
+        assert_eq!(image.occupied_bytes(), 4096);
+        loaded.restore();
+        assert_eq!(loaded.capture().sha256(), image.sha256());
     }
 
     #[test]

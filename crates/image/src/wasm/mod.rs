@@ -5,10 +5,12 @@
 //! length of the module.
 
 mod code;
+mod packed;
 mod read;
 mod sections;
 
 pub use code::Instruction;
+pub use packed::unpacked;
 pub use sections::{HEADER, WasmSection, sections};
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -21,6 +23,9 @@ pub enum WasmError {
     /// They do not begin as a module does.
     #[error("not a WASM module")]
     NotWasm,
+    /// They are compressed, and cannot be unpacked: why.
+    #[error("a gzip file that cannot be unpacked: {0}")]
+    Packed(String),
     /// A section goes beyond the end.
     #[error("not a sound WASM module: the section at byte {section} is cut off")]
     CutOff {
@@ -132,9 +137,9 @@ pub struct WasmModule {
 }
 
 impl WasmModule {
-    /// Reads a module. Sections that are not needed here are skipped.
+    /// Reads a module, which may be compressed with gzip. Sections that are not needed here are skipped.
     pub fn parse(bytes: &[u8]) -> Result<Self, WasmError> {
-        Self::of_sections(&sections(bytes)?)
+        Self::of_sections(&sections(&unpacked(bytes)?)?)
     }
 
     /// The same, of a module that is split into sections already.
@@ -152,6 +157,11 @@ impl WasmModule {
     /// The memory that it defines.
     pub fn own_memory(&self) -> Option<&WasmMemory> {
         self.memories.iter().find(|memory| !memory.is_imported)
+    }
+
+    /// The width of its addresses, as sidecars write it.
+    pub fn memory_kind(&self) -> &'static str {
+        if self.is_wide() { "memory64" } else { "memory32" }
     }
 
     /// True if addresses have 64 bits.
@@ -214,6 +224,17 @@ impl WasmModule {
     pub fn exported_global(&self, name: &str) -> Option<&WasmGlobal> {
         let (index, _) = self.exported_globals.iter().find(|(_, exported)| exported == name)?;
         self.globals.get(usize::try_from(*index).ok()?)
+    }
+
+    /// The globals that the Internet Computer keeps, by index, in the order in which it lists their values: exported ones as they are exported, then all
+    /// other mutable ones.
+    pub fn kept_globals(&self) -> Vec<u32> {
+        let mut kept: Vec<u32> = self.exported_globals.iter().map(|(index, _)| *index).collect();
+        let exported: FxHashSet<u32> = kept.iter().copied().collect();
+        let other =
+            self.globals.iter().zip(0..).filter(|(global, index)| global.is_mutable && !exported.contains(index));
+        kept.extend(other.map(|(_, index)| index));
+        kept
     }
 
     /// A unique name for each global: the one under which it is exported, else its debug name, else `global_` and its number.
