@@ -8,6 +8,7 @@ use crate::examine::{Examination, Waste, examine};
 use crate::guess::{Guess, guess};
 use crate::highlights::Highlight;
 use crate::lens::{HeapArea, Lens, Root};
+use crate::path::ObjectPath;
 use crate::snapshot::{ImageSnapshot, snapshot};
 use crate::survey::Survey;
 use crate::view::{ObjectView, view_object};
@@ -67,6 +68,11 @@ pub trait HeapAbilities {
     /// The bytes of an object of which the lens knows nothing but its length.
     fn untyped_contents(&self, _object: u64) -> Option<&[u8]> {
         None
+    }
+
+    /// The objects that stand for regions of stable memory.
+    fn regions(&self, _: &Survey) -> Vec<RegionObject> {
+        Vec::new()
     }
 
     /// The value of an object's field.
@@ -178,6 +184,19 @@ impl<L: Lens + HeapAbilities> ImageHeap for L {
     fn snapshot(&self, examination: &Examination, source: Source) -> ImageSnapshot {
         snapshot(self, examination, source)
     }
+}
+
+/// An object that stands for a region of stable memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegionObject {
+    /// The object.
+    pub object: u64,
+    /// The region's id.
+    pub id: u64,
+    /// Its size in pages of 64 KiB.
+    pub pages: u64,
+    /// The shortest path to it; none if nothing refers to it any more.
+    pub path: Option<ObjectPath>,
 }
 
 /// The value of a field.

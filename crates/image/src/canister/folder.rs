@@ -23,7 +23,7 @@ const LONGEST_METADATA: u64 = 16 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// It has no metadata.
-    #[error("{} is a folder without {METADATA}: no canister snapshot; 'icp canister snapshot download' writes one", .0.display())]
+    #[error("{} is a folder, and no canister snapshot: it has no {METADATA}", .0.display())]
     NotASnapshot(PathBuf),
     /// A file is missing.
     #[error("{} is missing: the download was not finished; 'icp canister snapshot download … --resume' completes it", .0.display())]
@@ -124,6 +124,11 @@ impl SnapshotFolder {
             Some(path) => Err(FolderError::Missing(path)),
             None => Ok(()),
         }
+    }
+
+    /// The files that differ between two snapshots in the same folder.
+    pub(crate) fn changing_files(path: &Path) -> [PathBuf; 2] {
+        [path.join(MEMORY), path.join(METADATA)]
     }
 
     /// Its path.
@@ -332,7 +337,7 @@ mod tests {
         }
         std::fs::remove_file(path.join(METADATA)).expect("removed");
         let error = SnapshotFolder::open(&path).expect_err("no metadata").to_string();
-        assert!(error.contains("is a folder without metadata.json"), "{error}");
+        assert!(error.contains("is a folder, and no canister snapshot: it has no metadata.json"), "{error}");
         std::fs::remove_dir_all(&path).expect("removed");
     }
 }

@@ -1,13 +1,15 @@
 //! `highwater image edit`: changes one value in a copy of an image.
 
+use super::folder::{copy_sparse, copy_stable, write_snapshot_folder};
 use super::heap::ImageInput;
 use crate::failure::Failure;
 use crate::image_file::examine;
-use crate::open::{OnDamage, cannot_read};
+use crate::open::OnDamage;
 use crate::output::Output;
-use crate::target::{Overwrite, create_file, write_file};
+use crate::target::{Overwrite, create_file};
 use clap::Args;
-use highwater_image::{Sidecar, write_changed};
+use highwater_image::canister::SnapshotFolder;
+use highwater_image::{Image, ImageEdit, ImageParts, Sidecar, write_changed};
 use highwater_input::image::ImageFile;
 use std::path::PathBuf;
 
@@ -18,6 +20,7 @@ use std::path::PathBuf;
   highwater image edit a.img 'tree#node.account.balance=0' -o b.img
   highwater image edit a.img 'title=\"The Rope Dokument\"' -o b.img
   highwater image edit a.img 'static[23]=7' -o b.img               without a module
+  highwater image edit snapshot/ totalBalance=7 -o edited/         a folder to upload
 
 What does not fit into the place of the old value is refused, and what others would see change.")]
 pub struct EditArgs {
@@ -26,7 +29,7 @@ pub struct EditArgs {
     /// What, and its new value
     #[arg(value_name = "PATH=VALUE")]
     change: String,
-    /// The image with the change
+    /// The image with the change; a folder if FILE is one
     #[arg(short, long, value_name = "NEW")]
     output: PathBuf,
     #[command(flatten)]
@@ -52,22 +55,46 @@ impl EditArgs {
         if is_same_file(&self.input.path, &self.output) {
             return Err(Failure::in_file(&self.output, "is the image itself; write the changed one elsewhere"));
         }
-        let (sidecar, beside) = (Sidecar::path_of(&self.input.path), Sidecar::path_of(&self.output));
+        let parts = file.parts().ok_or_else(|| Failure::in_file(&self.input.path, "is a heap dump"))?;
+        match &parts.folder {
+            Some(folder) => self.write_folder(folder, image, &change)?,
+            None => self.write_files(parts, image, &change)?,
+        }
+        output.line(&format!("{}: {path} was {}, is {value}", self.output.display(), change.before))
+    }
+}
+
+impl EditArgs {
+    /// Writes the image, with copies of the files beside it.
+    fn write_files(&self, parts: &ImageParts, image: &Image, change: &ImageEdit) -> Result<(), Failure> {
+        let sidecar = Sidecar::path_of(&self.input.path);
+        let beside = [
+            (Some(sidecar).filter(|path| path.is_file()), Sidecar::path_of(&self.output)),
+            (parts.stable.clone(), Sidecar::stable_path_of(&self.output)),
+        ];
         self.overwrite.check(&self.output)?;
-        if sidecar.is_file() {
-            self.overwrite.check(&beside)?;
+        for (_, to) in beside.iter().filter(|(from, _)| from.is_some()) {
+            self.overwrite.check(to)?;
         }
         create_file(&self.output, self.overwrite, |new| {
             let written = write_changed(image, &change.patches, &new);
             written.map_err(|error| Failure::writing_file(&self.output, &error))
         })?;
-        if sidecar.is_file() {
-            let text = std::fs::read(&sidecar).map_err(|error| cannot_read(&sidecar, &error))?;
-            write_file(&beside, self.overwrite, |out| {
-                out.write_all(&text).map_err(|error| Failure::writing_file(&beside, &error))
-            })?;
+        for (from, to) in beside.iter().filter_map(|(from, to)| Some((from.as_deref()?, to))) {
+            create_file(to, self.overwrite, |mut new| copy_sparse(from, &mut new, to))?;
         }
-        output.line(&format!("{}: {path} was {}, is {value}", self.output.display(), change.before))
+        Ok(())
+    }
+
+    /// Writes a folder that can be uploaded.
+    fn write_folder(&self, folder: &SnapshotFolder, image: &Image, change: &ImageEdit) -> Result<(), Failure> {
+        write_snapshot_folder(&self.output, |new| {
+            new.module(&std::fs::read(folder.module_path())?)?;
+            new.chunks_of(folder)?;
+            write_changed(image, &change.patches, &new.memory()?)?;
+            copy_stable(folder.stable_path().as_deref(), &new)?;
+            Ok(folder.document.clone())
+        })
     }
 }
 

@@ -18,6 +18,7 @@ mod locate;
 mod names;
 mod narrow;
 mod number;
+mod regions;
 mod show;
 mod value;
 mod walk;
