@@ -8,6 +8,7 @@ use crate::image::Image;
 use crate::lens::{Root, RootName};
 use crate::sidecar::Sidecar;
 use crate::wasm::{Instruction, WasmModule};
+use rustc_hash::FxHashSet;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
@@ -223,24 +224,27 @@ impl<'a> Motoko<'a, false> {
                 is_variable: self.kind_of(object) == MotokoKind::MutBox,
             });
         }
-        roots.extend(self.runtime_roots());
+        let boxes: FxHashSet<u64> = roots.iter().map(|root| root.object + self.header * 4).collect();
+        roots.extend(self.runtime_roots(&boxes));
         roots
     }
 
-    /// The table of continuations and region 0: found as words of static data that refer to an array or a region on the heap.
-    fn runtime_roots(&self) -> Vec<Root> {
+    /// The table of continuations and region 0: found as words of static data that refer to an array or a region on the heap. The words of the program's
+    /// variables, in their `boxes`, refer to such objects, too.
+    fn runtime_roots(&self, boxes: &FxHashSet<u64>) -> Vec<Root> {
         let Some(heap) = self.ranges.first() else { return Vec::new() };
         let mut roots = Vec::new();
         let static_data: Range<u64> = STACK.min(self.base)..self.base;
         for at in static_data.step_by(4) {
             let word = self.word(at);
             let object = word.wrapping_add(1);
-            if !Self::is_reference(word) || !heap.contains(&object) || !object.is_multiple_of(4) {
+            if !Self::is_reference(word) || !heap.contains(&object) || !object.is_multiple_of(4) || boxes.contains(&at)
+            {
                 continue;
             }
             let name = match self.header_at(object).filter(|(kind, _)| self.words(object, *kind).is_some()) {
                 Some((MotokoKind::MutableArray, _)) => "continuations",
-                Some((MotokoKind::Region, _)) => "region 0",
+                Some((MotokoKind::Region, _)) if self.region_id(object) == 0 => "region 0",
                 _ => continue,
             };
             roots.push(Root { object, name: RootName::Named(name.to_owned()), is_variable: false });

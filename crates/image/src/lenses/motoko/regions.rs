@@ -32,13 +32,13 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
     }
 
     fn region(&self, object: u64) -> RegionObject {
-        // An id has 64 bits: two words in a heap of 32.
-        let (id, pages) = if WIDE {
-            (self.nth(object, self.header), self.nth(object, self.header + 1))
-        } else {
-            let (low, high) = (self.nth(object, self.header), self.nth(object, self.header + 1));
-            (high << 32 | low, self.nth(object, self.header + 2))
-        };
-        RegionObject { object, id, pages, path: None }
+        let pages = self.nth(object, self.header + if WIDE { 1 } else { 2 });
+        RegionObject { object, id: self.region_id(object), pages, path: None }
+    }
+
+    /// The id of a region, which has 64 bits: two words in a heap of 32.
+    pub(super) fn region_id(&self, object: u64) -> u64 {
+        let low = self.nth(object, self.header);
+        if WIDE { low } else { self.nth(object, self.header + 1) << 32 | low }
     }
 }

@@ -94,7 +94,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
                     self.names.function(index).map_or_else(|| index.to_string(), str::to_owned)
                 ));
             }
-            MotokoKind::Region => return word(format!("region {}", self.nth(object, self.header))),
+            MotokoKind::Region => return word(format!("region {}", self.region_id(object))),
             _ => {}
         }
         // A box does not count as a level.

@@ -144,7 +144,9 @@ impl<'a> Motoko<'a, true> {
             for at in (range.start..range.end & !7).step_by(8) {
                 match self.referred_kind(at) {
                     Some((MotokoKind::MutableArray, object)) => arrays.push(object),
-                    Some((MotokoKind::Region, object)) => others.push((object, "region 0")),
+                    Some((MotokoKind::Region, object)) if self.region_id(object) == 0 => {
+                        others.push((object, "region 0"));
+                    }
                     _ => {}
                 }
             }
