@@ -12,15 +12,16 @@
 use super::WASM_PAGE;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read};
 
 const MAGIC: &[u8; 8] = b"MOREGION";
 const VERSION: u32 = 2;
-const TABLE: u64 = 0x22;
+const TABLE: usize = 0x22;
 const ENTRY: usize = 11;
 /// The most blocks: a stable memory has at most 500 GiB, and a block 8 MiB.
 const MOST_BLOCKS: u32 = 1 << 16;
+/// The longest table, with what is before it.
+const LONGEST: u64 = TABLE as u64 + MOST_BLOCKS as u64 * ENTRY as u64;
 
 /// A region of stable memory, as the table of blocks has it. A region without any page has no blocks, and is not in the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,22 +44,20 @@ pub struct RegionTable {
 impl RegionTable {
     /// Reads the table of a stable memory; none if there is no sound one.
     pub fn read(stable: &File) -> io::Result<Option<Self>> {
-        let length = stable.metadata()?.len();
-        let mut head = [0; TABLE as usize];
-        if length < TABLE {
-            return Ok(None);
-        }
-        stable.read_exact_at(&mut head, 0)?;
+        let mut beginning = Vec::new();
+        stable.take(LONGEST).read_to_end(&mut beginning)?;
+        Ok(Self::parse(&beginning))
+    }
+
+    /// The table at the beginning of a stable memory.
+    pub fn parse(beginning: &[u8]) -> Option<Self> {
+        let (head, entries) = beginning.split_first_chunk::<TABLE>()?;
         let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let (version, pages, blocks) = (number(0x08), number(0x0c), number(0x16));
         if &head[..8] != MAGIC || version != VERSION || pages == 0 || blocks > MOST_BLOCKS {
-            return Ok(None);
+            return None;
         }
-        let mut entries = vec![0; blocks as usize * ENTRY];
-        if TABLE + entries.len() as u64 > length {
-            return Ok(None);
-        }
-        stable.read_exact_at(&mut entries, TABLE)?;
+        let entries = entries.get(..blocks as usize * ENTRY)?;
         let mut regions: BTreeMap<u64, RegionBlocks> = BTreeMap::new();
         for entry in entries.chunks_exact(ENTRY) {
             let id = entry[..8].try_into().map_or(0, u64::from_le_bytes);
@@ -68,21 +67,13 @@ impl RegionTable {
             region.blocks += 1;
             region.pages += u64::from(entry[10]);
         }
-        Ok(Some(Self { block_bytes: u64::from(pages) * WASM_PAGE, regions }))
+        Some(Self { block_bytes: u64::from(pages) * WASM_PAGE, regions })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn read(bytes: &[u8]) -> Option<RegionTable> {
-        let path = std::env::temp_dir().join(format!("highwater-regions-{}-{}", std::process::id(), bytes.len()));
-        std::fs::write(&path, bytes).expect("written");
-        let table = RegionTable::read(&File::open(&path).expect("a file")).expect("read");
-        std::fs::remove_file(path).expect("removed");
-        table
-    }
 
     fn table(blocks: u32, entries: &[(u64, u16, u8)]) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
@@ -102,7 +93,8 @@ mod tests {
 
     #[test]
     fn blocks_are_added_up_by_region() {
-        let found = read(&table(4, &[(17, 0, 3), (19, 0, 128), (19, 1, 72), (0, 0, 0)])).expect("a table");
+        let found =
+            RegionTable::parse(&table(4, &[(17, 0, 3), (19, 0, 128), (19, 1, 72), (0, 0, 0)])).expect("a table");
         let region = |blocks, pages| RegionBlocks { blocks, pages };
         assert_eq!(found.regions, BTreeMap::from([(16, region(1, 3)), (18, region(2, 200))]));
         assert_eq!(found.block_bytes, 8 << 20);
@@ -110,9 +102,9 @@ mod tests {
 
     #[test]
     fn another_stable_memory_and_a_table_that_is_cut_off_have_no_regions() {
-        assert_eq!(read(&table(9, &[(17, 0, 3)])), None);
-        assert_eq!(read(&table(u32::MAX, &[])), None);
-        assert_eq!(read(b"MGR\x01 a memory manager of a Rust canister, longer than that"), None);
-        assert_eq!(read(b"MOREGION"), None);
+        assert_eq!(RegionTable::parse(&table(9, &[(17, 0, 3)])), None);
+        assert_eq!(RegionTable::parse(&table(u32::MAX, &[])), None);
+        assert_eq!(RegionTable::parse(b"MGR\x01 a memory manager of a Rust canister, longer than that"), None);
+        assert_eq!(RegionTable::parse(b"MOREGION"), None);
     }
 }
