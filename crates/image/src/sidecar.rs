@@ -198,9 +198,13 @@ impl Sidecar {
 
     /// The value of a global, by its number, under any of the names in which sidecars write it.
     pub fn global(&self, index: u32) -> Option<u64> {
-        let names = [index.to_string(), format!("global{index}"), format!("global {index}"), format!("global_{index}")];
-        names.iter().find_map(|name| self.globals.get(name).copied())
+        names_of_global(index).iter().find_map(|name| self.globals.get(name).copied())
     }
+}
+
+/// The names under which sidecars may write a global.
+pub(crate) fn names_of_global(index: u32) -> [String; 4] {
+    [index.to_string(), format!("global{index}"), format!("global {index}"), format!("global_{index}")]
 }
 
 #[cfg(test)]

@@ -62,7 +62,8 @@ impl EditArgs {
             written.map_err(|error| Failure::writing_file(&self.output, &error))
         })?;
         if sidecar.is_file() {
-            let text = std::fs::read(&sidecar).map_err(|error| cannot_read(&sidecar, &error))?;
+            let mut text = std::fs::read(&sidecar).map_err(|error| cannot_read(&sidecar, &error))?;
+            change.change_sidecar(&mut text);
             write_file(&beside, self.overwrite, |out| {
                 out.write_all(&text).map_err(|error| Failure::writing_file(&beside, &error))
             })?;

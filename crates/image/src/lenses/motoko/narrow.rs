@@ -3,6 +3,8 @@
 use super::heap::Motoko;
 use super::kind::MotokoKind;
 use super::names::{MotokoNames, Variable, variables};
+use super::room::Room;
+use super::wide::most_memory;
 use crate::damage::Damages;
 use crate::image::Image;
 use crate::lens::{Root, RootName};
@@ -41,9 +43,21 @@ impl ClassicalLayout {
             _ => None,
         });
         let header = if module.has_function("schedule_incremental_gc") { 2 } else { 1 };
-        let end = ["get_hp", "getHP", "get_heap_pointer"].into_iter().find_map(|name| module.global_returned_by(name));
+        let end = ["__get_hp", "get_hp", "getHP", "get_heap_pointer"]
+            .into_iter()
+            .find_map(|name| module.global_returned_by(name));
         Some(Self { base, header, static_roots: roots, end })
     }
+}
+
+/// The room after the last object. A generational collector would not find a young object to which an old one refers.
+fn room(module: &WasmModule, global: u32, end: u64) -> Room {
+    let start = module.instructions_of("rts_start").unwrap_or_default();
+    let calls = |name| module.function_named(name).is_some_and(|function| start.contains(&Instruction::Call(function)));
+    if calls("initialize_copying_gc") || calls("initialize_compacting_gc") {
+        return Room::Pointer { global, end, limit: most_memory(Some(module)).min(u32::MAX.into()) };
+    }
+    Room::Unknown("the collector (generational, 32 bits) would not find it")
 }
 
 /// The address of the last byte of an image that is not zero.
@@ -76,11 +90,16 @@ impl<'a> Motoko<'a, false> {
         };
         let end = layout.as_ref().and_then(|layout| layout.end).and_then(|global| sidecar.global(global));
         let end = end.filter(|end| (base..=image.len()).contains(end)).map(|end| end & !3);
-        let mut heap = Self::between(image, base, header, end.unwrap_or(base), MotokoNames::of(module));
+        let mut heap = Self::between(image, base, header, end.unwrap_or(base), MotokoNames::of(module, false, header));
         heap.stated_bytes = end.map(|end| end - base);
         if end.is_none() {
             heap.set_end(heap.find_end(used));
         }
+        heap.room = match (module, layout.as_ref().and_then(|layout| layout.end), end) {
+            _ if header == 2 => Room::Unknown("the state of this collector (incremental, 32 bits) is not known"),
+            (Some(module), Some(global), Some(end)) => room(module, global, end),
+            _ => heap.room,
+        };
         if base > image.len() {
             damage.note(image.len(), 0, format!("the image ends before its heap begins, at {base:#x}"));
         }
@@ -110,6 +129,7 @@ impl<'a> Motoko<'a, false> {
             stated_bytes: None,
             roots: Vec::new(),
             names,
+            room: Room::Unknown("the end of the heap is not known without the module and the sidecar"),
             has_moved: AtomicBool::new(false),
         };
         heap.set_end(end);
