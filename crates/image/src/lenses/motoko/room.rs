@@ -24,8 +24,10 @@ pub(super) enum Room {
     Pointer {
         /// The number of the global.
         global: u32,
-        /// Its value.
+        /// The address after the last object.
         end: u64,
+        /// How much less the global holds.
+        skew: u64,
         /// The address that objects cannot reach.
         limit: u64,
     },
@@ -78,8 +80,8 @@ impl<'h, 'a, const WIDE: bool> NewObjects<'h, 'a, WIDE> {
                 edit.patches.push(Patch { at: size_at, bytes: (size + added).to_le_bytes().to_vec() });
                 end
             }
-            Room::Pointer { global, end, .. } => {
-                edit.globals.push((global, end + added));
+            Room::Pointer { global, end, skew, .. } => {
+                edit.globals.push((global, end + added - skew));
                 end
             }
             Room::Unknown(_) => return,
