@@ -16,10 +16,12 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   highwater image edit a.img totalBalance=7 -o b.img --module a.wasm
   highwater image edit a.img 'tree#node.account.balance=0' -o b.img
-  highwater image edit a.img 'title=\"The Rope Dokument\"' -o b.img
+  highwater image edit a.img 'title=\"any length\"' -o b.img
+  highwater image edit a.img 'primes=[2, 3, 5, 7]' -o b.img
+  highwater image edit a.img 'note=null : ?Text' -o b.img
   highwater image edit a.img 'static[23]=7' -o b.img               without a module
 
-What does not fit into the place of the old value is refused, and what others would see change.")]
+What does not fit into the place of the old value becomes a new object, if the heap has room for it. No other path sees the change.")]
 pub struct EditArgs {
     #[command(flatten)]
     input: ImageInput,

@@ -12,6 +12,7 @@ use super::types::{ArrayType, PlainType, ValueType};
 use super::value::{FixedType, MotokoValue, WIDE_NULL, narrow_char, narrow_fixed, narrow_int, wide_char, wide_int};
 use crate::edit::{ImageEdit, Patch};
 use crate::heap::HeapError;
+use crate::lens::Lens;
 use crate::paths::{reference_counts, referrers};
 use crate::survey::Survey;
 
@@ -29,26 +30,44 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
     /// The bytes to write to change the value at a path. No other path sees the change, unless it leads through the same mutable variable or array.
     pub(super) fn edit_value(&self, survey: &Survey, path: &str, text: &str) -> Result<ImageEdit, HeapError> {
         let (old, trail) = self.find_trail(path, &survey.found)?;
-        let mut edit = ImageEdit { before: self.show(old, ShowLimits::to_depth(1)), ..ImageEdit::default() };
+        if let MotokoValue::Object(object) = old
+            && !self.is_object(object, &survey.found)
+        {
+            return Err(format!("it leads to {object:#x}, where no object is").into());
+        }
         let mut new = NewObjects::in_heap(self);
+        let patches = self.patches(survey, path, (old, &trail), text, &mut new)?;
+        let before = self.show(old, ShowLimits::to_depth(1));
+        let mut edit = ImageEdit { patches, before, ..ImageEdit::default() };
+        new.finish(&mut edit);
+        let length = edit.new_length.unwrap_or(self.image.len());
+        match edit.patches.iter().all(|patch| patch.at.saturating_add(patch.bytes.len() as u64) <= length) {
+            true => Ok(edit),
+            false => Err("it lies beyond the end of the image".to_owned().into()),
+        }
+    }
+
+    /// The bytes to write over others; new objects are added to `new`.
+    fn patches(
+        &self,
+        survey: &Survey,
+        path: &str,
+        (old, trail): (MotokoValue, &Trail),
+        text: &str,
+        new: &mut NewObjects<'_, '_, WIDE>,
+    ) -> Result<Vec<Patch>, String> {
         if let (MotokoValue::Untyped(_), Some(word)) = (old, self.untyped_word(survey, path, text)) {
-            edit.patches.push(self.replace(survey, &trail, old, word, &mut new)?);
-            new.finish(&mut edit);
-            return Ok(edit);
+            return Ok(vec![self.replace(survey, trail, old, word, new)?]);
         }
         let value = self.new_value(survey, path, old, text)?;
-        match old {
-            MotokoValue::Object(object) if self.is_only_here(survey, &trail, object) => {
-                edit.patches = self.patches_in_place(object, value, &mut new)?.unwrap_or_default();
-            }
-            _ => {}
+        if let MotokoValue::Object(object) = old
+            && self.is_only_here(survey, trail, object)
+            && let Some(patches) = self.patches_in_place(object, value, new)?
+        {
+            return Ok(patches);
         }
-        if edit.patches.is_empty() {
-            let word = self.new_word(value, &mut new)?;
-            edit.patches.push(self.replace(survey, &trail, old, word, &mut new)?);
-        }
-        new.finish(&mut edit);
-        Ok(edit)
+        let word = self.new_word(value, new)?;
+        Ok(vec![self.replace(survey, trail, old, word, new)?])
     }
 
     /// The type of the new value: the declared one, that of the old value, or the one that the user states.
@@ -290,6 +309,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
                 let character = character(text).ok_or_else(is_none)?;
                 Ok(if WIDE { wide_char(character) } else { narrow_char(character).into() })
             }
+            PlainType::Unit => Err("it is (), which has no other value".to_owned()),
             PlainType::Text => self.add_bytes(27, &text_of(text)?, new),
             PlainType::Blob => self.add_bytes(25, &blob_of(text).ok_or("a blob is written as \\CA\\FE")?, new),
         }

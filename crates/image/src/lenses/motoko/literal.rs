@@ -26,7 +26,7 @@ pub(super) fn text_of(text: &str) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(inner.len());
     let mut rest = inner;
     while let Some(at) = rest.find('\\') {
-        bytes.extend(rest[..at].as_bytes());
+        bytes.extend(&rest.as_bytes()[..at]);
         rest = escape(&rest[at + 1..], &mut bytes).ok_or_else(|| format!("'{}' is no escape", first(&rest[at..])))?;
     }
     bytes.extend(rest.as_bytes());

@@ -48,6 +48,8 @@ pub enum PlainType {
     Char,
     Text,
     Blob,
+    /// `()`, which looks like `false`.
+    Unit,
 }
 
 impl PlainType {
@@ -63,6 +65,7 @@ impl PlainType {
             Self::Char => "Char",
             Self::Text => "Text",
             Self::Blob => "Blob",
+            Self::Unit => "()",
         }
     }
 
@@ -75,6 +78,7 @@ impl PlainType {
             "Char" => Self::Char,
             "Text" => Self::Text,
             "Blob" => Self::Blob,
+            "()" => Self::Unit,
             _ => Self::Fixed(FixedType::ALL.into_iter().find(|fixed| fixed.name() == name)?),
         })
     }
@@ -82,7 +86,9 @@ impl PlainType {
     /// True if a value that looks like the one type can be of the other.
     pub fn agrees_with(self, other: Self) -> bool {
         let is_whole = |plain| matches!(plain, Self::Nat | Self::Int | Self::Whole);
-        self == other || is_whole(self) && is_whole(other) && (self == Self::Whole || other == Self::Whole)
+        self == other
+            || is_whole(self) && is_whole(other) && (self == Self::Whole || other == Self::Whole)
+            || matches!((self, other), (Self::Unit, Self::Bool) | (Self::Bool, Self::Unit))
     }
 }
 
@@ -184,7 +190,8 @@ fn member<'t>(text: &'t str, name: &str) -> Option<&'t str> {
 /// The type of a variant's payload.
 fn variant<'t>(text: &'t str, label: &str) -> Option<&'t str> {
     parts(inside(text, '{', '}')?, ';').find_map(|case| {
-        let (found, declared) = case.strip_prefix('#')?.split_once(':')?;
+        let case = case.strip_prefix('#')?;
+        let (found, declared) = case.split_once(':').unwrap_or((case, "()"));
         (found.trim() == label).then_some(declared.trim())
     })
 }
@@ -246,18 +253,13 @@ actor {
         assert_eq!(at("tree", "#node.item.amount"), plain(PlainType::Nat));
         assert_eq!(at("tree", "#node.left#node.item.next?.next.name"), plain(PlainType::Text));
         assert_eq!(at("items", "[3].name"), plain(PlainType::Text));
+        assert_eq!(at("tree", "#leaf"), plain(PlainType::Unit));
         assert_eq!(at("pair", ".1"), ValueType::parse("?Blob"));
         assert_eq!(at("cells", ""), ValueType::parse("[var ?Nat64]"));
         assert_eq!(at("cells", "[0]"), ValueType::parse("?Nat64"));
-        for (root, path) in [
-            ("tree", ""),
-            ("tree", ".item"),
-            ("tree", "#leaf"),
-            ("odd", ""),
-            ("no", ""),
-            ("items", "[0].f"),
-            ("pair", ".2"),
-        ] {
+        for (root, path) in
+            [("tree", ""), ("tree", ".item"), ("odd", ""), ("no", ""), ("items", "[0].f"), ("pair", ".2")]
+        {
             assert_eq!(at(root, path), None, "{root}{path}");
         }
     }
