@@ -98,4 +98,26 @@ proptest! {
             let _ = heap.view(examination, &path, 4);
         });
     }
+
+    #[test]
+    fn changes_of_a_damaged_image_stay_within_it(
+        words in proptest::collection::vec((prop_oneof![0x48_0000usize..0x48_1e00, 0x50_0000usize..0x52_0000], any::<u64>(), 0u32..64), 1..20),
+        (path, value) in change(),
+    ) {
+        let mut bytes = ledger().0.clone();
+        for (at, word, shift) in words {
+            bytes[at & !7..][..8].copy_from_slice(&(word >> shift).to_le_bytes());
+        }
+        let image = Image::from_bytes(bytes);
+        let mut damage = Damages::default();
+        if let Ok(heap) = find_heap(&image, Some(&ledger().1), &Sidecar::default(), &mut damage) {
+            let survey = heap.examine(0).survey;
+            for path in [path.as_str(), "static[20]", "totalBalance", "tree"] {
+                let Ok(edit) = heap.edit(&survey, path, &value) else { continue };
+                let length = edit.new_length.unwrap_or(image.len());
+                assert!(length <= image.len() + (64 << 20));
+                assert!(edit.patches.iter().all(|patch| patch.at + patch.bytes.len() as u64 <= length));
+            }
+        }
+    }
 }
