@@ -85,7 +85,7 @@ pub trait HeapAbilities {
         None
     }
 
-    /// The bytes to write to change a value that a path names. Fails if the value does not fit, or if other objects would see the change.
+    /// What to write to change a value that a path names. Fails if there is no room for the new value, or if another path would see the change.
     fn edit(&self, _: &Survey, _path: &str, _value: &str) -> Result<ImageEdit, HeapError> {
         Err(HeapError::Unsupported { heap: self.name(), what: "values cannot be changed" })
     }

@@ -1,7 +1,8 @@
 //! The folder of a snapshot: checks it before anything is read from it, and writes one that the tools accept.
 
 use super::WASM_PAGE;
-use super::metadata::{MetadataError, SnapshotMetadata};
+use super::metadata::{GlobalValue, MetadataError, SnapshotMetadata};
+use crate::edit::ImageEdit;
 use crate::sidecar::{Sidecar, SystemState};
 use crate::wasm::{WasmError, WasmModule, unpacked};
 use serde_json::Value;
@@ -167,6 +168,27 @@ impl SnapshotFolder {
     /// The module.
     pub fn module(&self) -> Result<WasmModule, FolderError> {
         WasmModule::parse(&self.module_content()?).map_err(|error| FolderError::Module(self.module_path(), error))
+    }
+
+    /// The metadata of the snapshot after an edit: a new object may need more memory, and changes a global of a 32-bit heap.
+    pub fn edited_document(&self, edit: &ImageEdit) -> Result<Value, FolderError> {
+        let mut metadata = self.metadata.clone();
+        metadata.memory_bytes = edit.new_length.unwrap_or(metadata.memory_bytes);
+        let mut document = self.document.clone();
+        document["wasm_memory_size"] = metadata.memory_bytes.into();
+        if !edit.globals.is_empty() {
+            let kept = self.module()?.kept_globals();
+            for (number, bits) in &edit.globals {
+                let place = kept.iter().position(|index| index == number);
+                let value = place.and_then(|place| metadata.globals.get_mut(place));
+                let Some(GlobalValue::Number(_, old)) = value else {
+                    return Err(FolderError::Globals(self.path.join(METADATA)));
+                };
+                *old = *bits;
+            }
+            document["globals"] = metadata.to_json()["globals"].take();
+        }
+        Ok(document)
     }
 
     /// The facts in the form in which a host writes them beside an image.

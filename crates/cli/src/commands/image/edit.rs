@@ -1,12 +1,12 @@
 //! `highwater image edit`: changes one value in a copy of an image.
 
-use super::folder::{copy_sparse, copy_stable, write_snapshot_folder};
+use super::folder::{copy_content, copy_stable, write_snapshot_folder};
 use super::heap::ImageInput;
 use crate::failure::Failure;
 use crate::image_file::examine;
-use crate::open::OnDamage;
+use crate::open::{OnDamage, cannot_read};
 use crate::output::Output;
-use crate::target::{Overwrite, create_file};
+use crate::target::{Overwrite, create_file, write_file};
 use clap::Args;
 use highwater_image::canister::SnapshotFolder;
 use highwater_image::{Image, ImageEdit, ImageParts, Sidecar, write_changed};
@@ -18,11 +18,13 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   highwater image edit a.img totalBalance=7 -o b.img --module a.wasm
   highwater image edit a.img 'tree#node.account.balance=0' -o b.img
-  highwater image edit a.img 'title=\"The Rope Dokument\"' -o b.img
+  highwater image edit a.img 'title=\"any length\"' -o b.img
+  highwater image edit a.img 'primes=[2, 3, 5, 7]' -o b.img
+  highwater image edit a.img 'note=null : ?Text' -o b.img
   highwater image edit a.img 'static[23]=7' -o b.img               without a module
   highwater image edit snapshot/ totalBalance=7 -o edited/         a folder to upload
 
-What does not fit into the place of the old value is refused, and what others would see change.")]
+What does not fit into the place of the old value becomes a new object, if the heap has room for it. No other path sees the change.")]
 pub struct EditArgs {
     #[command(flatten)]
     input: ImageInput,
@@ -80,20 +82,31 @@ impl EditArgs {
             let written = write_changed(image, &change.patches, &new);
             written.map_err(|error| Failure::writing_file(&self.output, &error))
         })?;
-        for (from, to) in beside.iter().filter_map(|(from, to)| Some((from.as_deref()?, to))) {
-            create_file(to, self.overwrite, |mut new| copy_sparse(from, &mut new, to))?;
+        let [(sidecar, sidecar_to), (stable, stable_to)] = beside;
+        if let Some(sidecar) = sidecar {
+            let mut text = std::fs::read(&sidecar).map_err(|error| cannot_read(&sidecar, &error))?;
+            change.change_sidecar(&mut text);
+            write_file(&sidecar_to, self.overwrite, |out| {
+                out.write_all(&text).map_err(|error| Failure::writing_file(&sidecar_to, &error))
+            })?;
+        }
+        if let Some(stable) = stable {
+            create_file(&stable_to, self.overwrite, |new| {
+                copy_content(&stable, &new).map_err(|error| Failure::writing_file(&stable_to, &error))
+            })?;
         }
         Ok(())
     }
 
     /// Writes a folder that can be uploaded.
     fn write_folder(&self, folder: &SnapshotFolder, image: &Image, change: &ImageEdit) -> Result<(), Failure> {
+        let document = folder.edited_document(change).map_err(Failure::fault)?;
         write_snapshot_folder(&self.output, |new| {
             new.module(&std::fs::read(folder.module_path())?)?;
             new.chunks_of(folder)?;
             write_changed(image, &change.patches, &new.memory()?)?;
             copy_stable(folder.stable_path().as_deref(), &new)?;
-            Ok(folder.document.clone())
+            Ok(document)
         })
     }
 }

@@ -31,11 +31,6 @@ pub fn copy_content(from: &Path, to: &File) -> io::Result<()> {
     content.pages(&mut |at, page| to.write_all_at(page, at))
 }
 
-/// The same, with a failure for the command line.
-pub fn copy_sparse(from: &Path, to: &mut File, name: &Path) -> Result<(), Failure> {
-    copy_content(from, to).map_err(|error| Failure::writing_file(name, &error))
-}
-
 /// Writes the stable memory of a folder: that of another file, or an empty one.
 pub fn copy_stable(from: Option<&Path>, folder: &WrittenFolder) -> io::Result<()> {
     let to = folder.stable()?;
