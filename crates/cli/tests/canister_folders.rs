@@ -128,6 +128,26 @@ fn an_edited_folder_continues_with_the_new_value_and_the_old_one_is_untouched() 
 }
 
 #[test]
+fn an_edit_of_a_folder_may_need_more_memory_and_another_heap_pointer() {
+    let long = "a text that is longer than the one before. ".repeat(2500);
+    for name in ["edits", "edits32"] {
+        let place = Place::new();
+        place.module(name);
+        assert_eq!(place.highwater(&format!("image run {name}.wasm --call prepare(3) --snapshot a.img")).code, 0);
+        assert_eq!(place.highwater("image export a.img -o d").code, 0);
+        let edited = place.run(["image", "edit", "d", &format!("title=\"{long}\""), "-o", "e"]);
+        assert_eq!(edited.code, 0, "{name}: {}", edited.stderr);
+        let metadata = document(&fs::read_to_string(place.file("e/metadata.json")).unwrap());
+        let length = fs::metadata(place.file("e/wasm_memory.bin")).unwrap().len();
+        assert_eq!(metadata["wasm_memory_size"], length, "{name}");
+        let heap = place.json("image heap e");
+        assert_eq!(heap["damage_count"], 0, "{name}");
+        let shown = place.run(["image", "run", "--load", "e", "--call", "waste(20, 10_000)", "--call", "show()"]);
+        assert!(shown.stdout.contains(&long), "{name}: {}", &shown.stderr);
+    }
+}
+
+#[test]
 fn a_gzipped_module_is_a_module_everywhere() {
     let place = exported("regions");
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
