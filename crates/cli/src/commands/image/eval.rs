@@ -8,10 +8,9 @@ use crate::print::text::printable;
 use crate::size::parse_bytes;
 use clap::Args;
 use highwater_formats::json;
-use highwater_image::Sidecar;
 use serde_json::{Value, json};
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// The arguments of `highwater image eval`.
@@ -43,7 +42,7 @@ pub struct EvalArgs {
     /// An image; several are images[0], images[1] … [default: the one that was pulled or captured last]
     #[arg(short, long = "file", value_name = "IMAGE")]
     files: Vec<PathBuf>,
-    /// The module that an image is of, in the order of the images: names of fields [default: the one that its .json names, if it lies beside it]
+    /// The module that an image is of, in the order of the images: names of fields [default: the one that lies with it]
     #[arg(long = "module", value_name = "MODULE.wasm")]
     modules: Vec<PathBuf>,
     /// Print how the script is parsed, and run nothing
@@ -89,7 +88,7 @@ impl EvalArgs {
         let images = if self.parse { Vec::new() } else { self.images()? };
         for (index, image) in images.iter().enumerate() {
             command.arg(image);
-            if let Some(module) = self.modules.get(index).cloned().or_else(|| module_beside(image)) {
+            if let Some(module) = self.modules.get(index) {
                 command.arg("--module").arg(module);
             }
         }
@@ -152,12 +151,6 @@ impl EvalArgs {
         say(&format!("the image that came last: {}", latest.display()));
         Ok(vec![latest])
     }
-}
-
-/// The module that an image's sidecar names, if it lies beside the image.
-fn module_beside(image: &Path) -> Option<PathBuf> {
-    let name = Sidecar::read_lossy(image).module_name?;
-    Some(image.with_file_name(Path::new(&name).file_name()?)).filter(|module| module.is_file())
 }
 
 #[cfg(test)]
