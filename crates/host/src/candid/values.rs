@@ -137,6 +137,11 @@ impl CandidValue {
         Self::Record(fields.into_iter().map(|(name, value)| (label_id(name), value)).collect())
     }
 
+    /// A field of a record, by its name.
+    pub fn named(name: &str, value: Self) -> (u32, Self) {
+        (label_id(name), value)
+    }
+
     /// A case of a variant, by its name.
     pub fn variant(name: &str, value: Self) -> Self {
         Self::Variant(label_id(name), Box::new(value))

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 pub struct Start {
     /// The WASM module: a canister, or a plain one
     #[arg(value_name = "MODULE.wasm")]
-    module: PathBuf,
+    module: Option<PathBuf>,
     /// Go on from this image instead of beginning; its .json must lie beside it
     #[arg(long, value_name = "IMAGE", conflicts_with = "init")]
     load: Option<PathBuf>,
@@ -39,18 +39,28 @@ pub struct Start {
 }
 
 impl Start {
-    /// Starts the program, or resumes it.
-    pub fn program(&self) -> Result<HostedProgram, Failure> {
-        let path = &self.module;
-        let bytes = std::fs::read(path).map_err(|error| Failure::in_file(path, reason(&error).to_lowercase()))?;
-        let name = path.file_name().map_or_else(|| "module".into(), |name| name.to_string_lossy());
-        let module = HostModule::new(&name, &bytes).map_err(|problem| Failure::in_file(path, problem))?;
+    /// True if neither a module nor an image is given.
+    pub fn is_empty(&self) -> bool {
+        self.module.is_none() && self.load.is_none()
+    }
+
+    /// The options for this program, and for those that are installed later.
+    pub fn options(&self) -> ProgramOptions {
         let limits = MachineLimits {
             instructions: self.instructions,
             memory_bytes: self.memory.unwrap_or(MachineLimits::default().memory_bytes),
         };
         let time_ns = self.time.unwrap_or(World::default().time_ns);
-        let options = ProgramOptions { limits, world: World { time_ns, seed: self.seed }, argument: self.init.clone() };
+        ProgramOptions { limits, world: World { time_ns, seed: self.seed }, argument: self.init.clone() }
+    }
+
+    /// Starts the program, or resumes it.
+    pub fn program(&self) -> Result<HostedProgram, Failure> {
+        let path = self.module.as_ref().ok_or_else(|| Failure::Usage("there is no MODULE.wasm to run".into()))?;
+        let bytes = std::fs::read(path).map_err(|error| Failure::in_file(path, reason(&error).to_lowercase()))?;
+        let name = path.file_name().map_or_else(|| "module".into(), |name| name.to_string_lossy());
+        let module = HostModule::new(&name, &bytes).map_err(|problem| Failure::in_file(path, problem))?;
+        let options = self.options();
         let started = match &self.load {
             Some(image) => return HostedProgram::load(module, &options, image).map_err(Failure::fault),
             None => HostedProgram::start(module, &options),
