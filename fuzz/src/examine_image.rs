@@ -1,7 +1,7 @@
 //! Whatever an image is: every question has an answer, and memory stays in proportion to it.
 
 use crate::heap::within_bytes;
-use highwater_image::{Damages, Image, WasmModule, ComparedImage, Sidecar, compare, find_heap};
+use highwater_image::{ComparedImage, Damages, Image, Sidecar, WasmModule, compare, find_heap};
 use highwater_model::{Accounts, Source, laws};
 use std::io::Read;
 use std::sync::OnceLock;
@@ -93,11 +93,21 @@ fn examine(image: &Image, module: Option<&WasmModule>) {
         assert!(figures.live_count <= figures.count && figures.live_bytes <= figures.bytes, "{kind}: {figures:?}");
     }
     assert!(damage.entries.len() as u64 <= damage.count);
-    for place in
-        ["cells", "cells.head.shape", "cells.tail.tail.head.who", "tree#node.account.owner", "static[20]", "0x500000"]
-    {
+    for place in [
+        "cells",
+        "cells.head.shape",
+        "cells.tail.tail.head.who",
+        "tree#node.account.owner",
+        "static[20]",
+        "0x500000",
+        "totalBalance",
+    ] {
         let _ = heap.view(&examination, place, 6);
-        let _ = heap.edit(&examination.survey, place, "7");
+        for value in ["7", "\"a text, or an array of texts\"", "[1, 2, 3]", "null : ?Nat", "7 : Nat64"] {
+            let Ok(edit) = heap.edit(&examination.survey, place, value) else { continue };
+            let length = edit.new_length.unwrap_or(image.len());
+            assert!(edit.patches.iter().all(|patch| patch.at + patch.bytes.len() as u64 <= length), "{place}={value}");
+        }
     }
     for (_, path) in &examination.graph.largest {
         let _ = heap.view(&examination, &path.to_string(), 2);

@@ -104,6 +104,7 @@ export interface ImageHeap {
   shapes: { shape: string; kind: string; count: number; bytes: number; retained_bytes: number }[];
   largest: { address: string; bytes: number; path: string | null; retained_bytes: number; shape: string }[];
   waste: { what: string; count: number; bytes: number }[];
+  stable?: { bytes: number; regions: { id: number; bytes: number; reserved_bytes: number; owner: string | null; is_live: boolean }[] };
   damage_count?: number;
 }
 

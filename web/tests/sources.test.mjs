@@ -84,3 +84,15 @@ test("an image is a treemap by what is kept, objects are looked at, and two imag
   assert.match(await opened.locator(".image-compare").textContent(), new RegExp(`${bytes(difference.came.bytes)} in ${count(difference.came.count)} objects came`));
   await opened.done();
 });
+
+test("a canister's snapshot is a folder, and its regions of stable memory have owners", async () => {
+  const folder = recording("canister");
+  const opened = await page(await viewer([folder]), "view=image");
+  const { stable, live_bytes } = json("image", "heap", folder);
+  assert.match(await opened.locator(".tools small").textContent(), new RegExp(`^${bytes(live_bytes)} .*stable memory ${bytes(stable.bytes)}$`));
+  const rows = await opened.getByRole("list", { name: "Regions of stable memory" }).getByRole("listitem").allTextContents();
+  assert.equal(rows.length, stable.regions.length);
+  assert.equal(rows[0], `${bytes(stable.regions[0].reserved_bytes)} users.data region ${stable.regions[0].id}`);
+  assert.ok(rows.some((row) => row.includes("nothing leads to it any more")), rows.join("; "));
+  await opened.done();
+});

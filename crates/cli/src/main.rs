@@ -11,6 +11,7 @@
 #![deny(unsafe_code)]
 
 mod args;
+mod canister;
 mod commands;
 mod failure;
 mod image_file;

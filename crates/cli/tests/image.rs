@@ -174,10 +174,14 @@ fn a_value_is_changed_where_it_fits_and_nobody_else_sees_it() {
     assert!(!changed.is_empty() && changed.iter().all(|at| (0x50_08f8..0x50_0900).contains(at)), "{changed:x?}");
     assert!(place.file("new.img.json").is_file(), "the sidecar goes with it");
     edit("tree#node.account.owner=\"owner-7\"").stdout_has(&["was \"owner-0\", is \"owner-7\""]);
-    edit("tree#node.account.balance=-3").stdout_has(&["was 0, is -3"]);
-    edit("tree#node.account.owner=\"owner-77\"")
-        .is_one_clear_line_about(&["does not fit: it has 7 bytes, the new one 8"]);
-    edit("totalBalance=99999999999999999999").is_one_clear_line_about(&["does not fit", "a box of its own"]);
+    edit("tree#node.account.balance=3").stdout_has(&["was 0, is 3"]);
+    edit("tree#node.account.balance=-3").is_one_clear_line_about(&["it is a Nat, and '-3' is none"]);
+    edit("tree#node.account.owner=\"owner-77\"").stdout_has(&["was \"owner-0\", is \"owner-77\""]);
+    place.highwater("image show new.img tree#node.account.owner").stdout_has(&["\n\"owner-77\"\n"]);
+    edit("totalBalance=99999999999999999999").stdout_has(&["was 19990000, is 99999999999999999999"]);
+    place.highwater("image show new.img totalBalance").stdout_has(&["\n99999999999999999999\n"]);
+    let heap = place.json("image heap new.img");
+    assert_eq!(heap["walked_bytes"], heap["heap_bytes"], "every byte is accounted for");
     edit("totalBalance=many").is_one_clear_line_about(&["'many' is no whole number"]);
     edit("tree=7").is_one_clear_line_about(&["it has parts", "name one of them"]);
     assert_eq!(edit("totalBalance").code, 2);
@@ -186,7 +190,7 @@ fn a_value_is_changed_where_it_fits_and_nobody_else_sees_it() {
 }
 
 #[test]
-fn what_others_would_see_change_is_refused() {
+fn what_does_not_fit_or_is_shared_gets_a_new_object() {
     let place = Place::new();
     place.write("zoo.wasm", unpacked("motoko/zoo.wasm.zst"));
     place.write("zoo.img", unpacked("motoko/zoo-1.img.zst"));
@@ -194,8 +198,13 @@ fn what_others_would_see_change_is_refused() {
         place.run(["image", "edit", "zoo.img", change, "--force", "-o", "new.img", "--module", "zoo.wasm"])
     };
     // All cells share one constant blob.
-    edit("cells.head.raw=\\01\\02\\03\\04\\05\\06\\07")
-        .is_one_clear_line_about(&["it is shared", "references lead to it"]);
+    edit("cells.head.raw=\\01\\02\\03\\04\\05\\06\\07").stdout_has(&["is \\01\\02\\03\\04\\05\\06\\07"]);
+    place
+        .highwater("image show new.img cells.head.raw --module zoo.wasm")
+        .stdout_has(&["\"\\01\\02\\03\\04\\05\\06\\07\""]);
+    place
+        .highwater("image show new.img cells.tail.head.raw --module zoo.wasm")
+        .stdout_has(&["\"\\CA\\FE\\BA\\BE\\00\\01\\02\""]);
     edit("cells.head.n8=300").is_one_clear_line_about(&["300 does not fit"]);
     edit("cells.head.n8=201").stdout_has(&["was 200 : Nat8, is 201"]);
     edit("cells.head.flag=false").stdout_has(&["was true, is false"]);
@@ -205,7 +214,13 @@ fn what_others_would_see_change_is_refused() {
     place
         .highwater("image show new.img cells.head.big --module zoo.wasm")
         .stdout_has(&["\n340282366920938463463374607431768211457\n"]);
-    edit("cells.head.nothing=7").is_one_clear_line_about(&["it is null"]);
+    edit("cells.head.nothing=7").stdout_has(&["was null, is 7"]);
+    let run = place.run(["image", "edit", "zoo.img", "static[20].head.nothing=7", "-o", "other.img"]);
+    run.is_one_clear_line_about(&["it is null, and only the program knows its type; write it with one: '7 : Nat'"]);
+    let run = place.run(["image", "edit", "zoo.img", "static[20].head.nothing=7 : Nat", "-o", "other.img"]);
+    run.stdout_has(&["was null, is 7"]);
+    edit("cells.head.unit=true").is_one_clear_line_about(&["it is (), which has no other value"]);
+    edit("cells.head.shape#point=true").is_one_clear_line_about(&["it is (), which has no other value"]);
 }
 
 #[test]

@@ -12,14 +12,6 @@ use support::{HIGHWATER, Place, Run, live::wait_for};
 /// The fixtures' own hashes of their images.
 const LEDGER_1: &str = "39648881322c6d2c";
 
-fn put_module(place: &Place, name: &str) -> PathBuf {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let folders = ["host/tests/fixtures", "image/tests/fixtures/motoko", "image/tests/fixtures/wasm"];
-    let mut paths = folders.iter().map(|folder| crates.join(folder).join(format!("{name}.wasm.zst")));
-    let packed = paths.find(|path| path.exists()).expect("the fixture is there");
-    place.write(&format!("{name}.wasm"), zstd::decode_all(std::fs::File::open(packed).unwrap()).unwrap())
-}
-
 /// A host, killed when dropped.
 struct Host {
     child: Child,
@@ -28,7 +20,7 @@ struct Host {
 
 impl Host {
     fn start(place: &Place, name: &str, options: &[&str]) -> Self {
-        let module = put_module(place, name);
+        let module = place.module(name);
         // Socket paths must be short.
         let unique = place.path().file_name().unwrap().to_str().unwrap();
         let socket = std::env::temp_dir().join(format!("hw-image-{unique}.sock"));
@@ -185,8 +177,8 @@ fn garbage_on_the_socket_disturbs_nobody() {
 #[test]
 fn image_run_does_all_in_one_and_goes_on() {
     let place = Place::new();
-    put_module(&place, "ledger");
-    put_module(&place, "ropes");
+    place.module("ledger");
+    place.module("ropes");
     let run = |arguments: &[&str]| {
         let mut command = place.command([&["image", "run"], arguments].concat());
         Run::of(command.env("XDG_STATE_HOME", place.path()).output().unwrap())
@@ -219,7 +211,7 @@ fn image_run_does_all_in_one_and_goes_on() {
 #[test]
 fn a_program_goes_on_with_the_value_that_was_edited() {
     let place = Place::new();
-    put_module(&place, "ledger");
+    place.module("ledger");
     let run = |line: &str| {
         let mut command = place.command(line.split_whitespace());
         let run = Run::of(command.env("XDG_STATE_HOME", place.path()).output().unwrap());
@@ -237,7 +229,7 @@ fn a_program_goes_on_with_the_value_that_was_edited() {
 #[test]
 fn a_plain_module_is_called_with_numbers() {
     let place = Place::new();
-    put_module(&place, "leaky_c");
+    place.module("leaky_c");
     let run = place.highwater("image run leaky_c.wasm --call step(400) --snapshot one.img --json");
     let document: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     let printed = document["calls"][0]["printed"].as_array().unwrap();

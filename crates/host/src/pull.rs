@@ -89,7 +89,7 @@ pub fn default_name(description: &Description) -> String {
 }
 
 /// `2026-11-15T12-30-05Z`, which sorts by time and is a valid file name everywhere.
-fn utc(unix_ns: u64) -> String {
+pub fn utc(unix_ns: u64) -> String {
     const TO_SECONDS: usize = "2026-11-15T12:30:05".len();
     format!("{}Z", rfc3339(unix_ns)[..TO_SECONDS].replace(':', "-"))
 }

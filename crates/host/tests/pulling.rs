@@ -27,11 +27,15 @@ struct Hosted {
 
 impl Hosted {
     fn new() -> Self {
+        Self::of("ledger")
+    }
+
+    fn of(module: &str) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("highwater-pull-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let server = HostServer::bind(&folder.join("socket"), support::start("ledger")).unwrap();
+        let server = HostServer::bind(&folder.join("socket"), support::start(module)).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, log) = (Arc::clone(&stop), Arc::new(|_: &str| {}) as HostLog);
         let thread = std::thread::spawn(move || server.serve(&stopped, &log));
@@ -84,6 +88,32 @@ impl<F: FnMut(u32, ImagePart) -> Result<ImagePart, TransportError>> Transport fo
 
 fn hash_of(path: &Path) -> String {
     highwater_image::hexadecimal(&Sha256::digest(std::fs::read(path).unwrap()))
+}
+
+#[test]
+fn stable_memory_is_pulled_with_the_image_and_goes_on_where_it_was() {
+    let hosted = Hosted::of("regions");
+    let mut client = hosted.client();
+    client.call("write(\"kept\")").unwrap();
+    client.call("fill(200)").unwrap();
+    client.create().unwrap();
+    let description = client.describe(None).unwrap();
+    let stable = description.stable.clone().unwrap();
+    let target = hosted.file("a.img");
+    // The first part is of the stable memory, which comes first.
+    let breaks = |number, chunk| if number > 1 { Err(TransportError::Lost) } else { Ok(chunk) };
+    let mut breaking = HostClient::new(Meddling(hosted.transport(), 0, breaks));
+    assert!(pull(&mut breaking, &description, &target, false, |_, _| {}).is_err());
+    assert!(hosted.file("a.img.stable.part").exists() && !target.exists());
+    let pulled = pull(&mut hosted.client(), &description, &target, false, |_, _| {}).unwrap();
+    assert!(pulled.resumed_at > 0, "{pulled:?}");
+    assert_eq!((hash_of(&target), hash_of(&hosted.file("a.img.stable"))), (description.sha256.clone(), stable.sha256));
+    let options = highwater_host::program::ProgramOptions::default();
+    let mut loaded =
+        highwater_host::program::HostedProgram::load(support::module("regions"), &options, &target).unwrap();
+    assert_eq!(support::reply(&mut loaded, "read(4)"), "(4711 : nat64, opt \"kept\")");
+    let left: Vec<_> = std::fs::read_dir(&hosted.folder).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().contains(".part")), "{left:?}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::examine::{Examination, Waste, examine};
 use crate::guess::{Guess, guess};
 use crate::highlights::Highlight;
 use crate::lens::{HeapArea, Lens, Root};
+use crate::path::ObjectPath;
 use crate::snapshot::{ImageSnapshot, snapshot};
 use crate::survey::Survey;
 use crate::view::{ObjectView, view_object};
@@ -69,6 +70,11 @@ pub trait HeapAbilities {
         None
     }
 
+    /// The objects that stand for regions of stable memory.
+    fn regions(&self, _: &Survey) -> Vec<RegionObject> {
+        Vec::new()
+    }
+
     /// The value of an object's field.
     fn field(&self, _: &Survey, _object: u64, _name: &str) -> Result<FieldValue, HeapError> {
         Err(HeapError::Unsupported { heap: self.name(), what: "objects have no fields" })
@@ -79,7 +85,7 @@ pub trait HeapAbilities {
         None
     }
 
-    /// The bytes to write to change a value that a path names. Fails if the value does not fit, or if other objects would see the change.
+    /// What to write to change a value that a path names. Fails if there is no room for the new value, or if another path would see the change.
     fn edit(&self, _: &Survey, _path: &str, _value: &str) -> Result<ImageEdit, HeapError> {
         Err(HeapError::Unsupported { heap: self.name(), what: "values cannot be changed" })
     }
@@ -178,6 +184,19 @@ impl<L: Lens + HeapAbilities> ImageHeap for L {
     fn snapshot(&self, examination: &Examination, source: Source) -> ImageSnapshot {
         snapshot(self, examination, source)
     }
+}
+
+/// An object that stands for a region of stable memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegionObject {
+    /// The object.
+    pub object: u64,
+    /// The region's id.
+    pub id: u64,
+    /// Its size in pages of 64 KiB.
+    pub pages: u64,
+    /// The shortest path to it; none if nothing refers to it any more.
+    pub path: Option<ObjectPath>,
 }
 
 /// The value of a field.

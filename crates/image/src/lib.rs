@@ -97,7 +97,7 @@ pub use edit::{ImageEdit, Patch, write_changed};
 pub use examine::{Examination, Waste};
 pub use graph::{Graph, GraphNode, ShapeFigures};
 pub use guess::{Guess, guess};
-pub use heap::{FieldValue, HeapAbilities, HeapError, ImageHeap};
+pub use heap::{FieldValue, HeapAbilities, HeapError, ImageHeap, RegionObject};
 pub use highlights::{Highlight, HighlightRow};
 pub use image::Image;
 pub use lens::{HeapArea, Lens, Located, Root, RootName};

@@ -46,6 +46,11 @@ impl ImageParts {
         Ok(Self { memory: path.to_owned(), stable, module_path, module, sidecar, folder: None })
     }
 
+    /// The files that change with an image, in both of its forms: the memory, and the facts about it.
+    pub fn changing_files(path: &Path) -> [PathBuf; 2] {
+        if path.is_dir() { SnapshotFolder::changing_files(path) } else { [path.to_owned(), Sidecar::path_of(path)] }
+    }
+
     fn of_folder(folder: SnapshotFolder, module: Option<&Path>) -> Result<Self, FolderError> {
         let own = folder.module()?;
         let sidecar = folder.sidecar(&own)?;

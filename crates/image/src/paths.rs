@@ -59,6 +59,31 @@ pub fn referrers<L: Lens>(lens: &L, survey: &Survey, target: u64, keep: usize) -
     found
 }
 
+/// The number of live references to each of some objects.
+pub(crate) fn reference_counts<L: Lens>(lens: &L, survey: &Survey, objects: &[u64]) -> Vec<u64> {
+    if objects.is_empty() {
+        return Vec::new();
+    }
+    let mut counts: FxHashMap<u64, u64> = objects.iter().map(|object| (*object, 0)).collect();
+    let mut note = |object: u64| {
+        if let Some(count) = counts.get_mut(&object) {
+            *count += 1;
+        }
+    };
+    lens.roots().iter().for_each(|root| note(root.object));
+    let index = UnitIndex::of(lens);
+    for unit in survey.live.bits().ones() {
+        let object = index.address(unit as u32);
+        if !lens.lists_roots(object) {
+            lens.scan(object, 0, &survey.found, |target, _| {
+                note(target);
+                false
+            });
+        }
+    }
+    objects.iter().map(|object| counts[object]).collect()
+}
+
 /// The shortest path to an object.
 pub fn path_to<L: Lens>(lens: &L, survey: &Survey, target: u64) -> Option<ObjectPath> {
     let wanted = |object: u64| (object == target).then_some(0);

@@ -211,8 +211,7 @@ impl Sidecar {
 
     /// The value of a global, by its number, under any of the names in which sidecars write it.
     pub fn global(&self, index: u32) -> Option<u64> {
-        let names = [index.to_string(), format!("global{index}"), format!("global {index}"), format!("global_{index}")];
-        names.iter().find_map(|name| self.globals.get(name).copied())
+        names_of_global(index).iter().find_map(|name| self.globals.get(name).copied())
     }
 }
 
@@ -227,6 +226,11 @@ pub(crate) fn bytes_of(digits: &str) -> Option<Vec<u8>> {
     pairs
         .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?, 16).ok())
         .collect()
+}
+
+/// The names under which sidecars may write a global.
+pub(crate) fn names_of_global(index: u32) -> [String; 4] {
+    [index.to_string(), format!("global{index}"), format!("global {index}"), format!("global_{index}")]
 }
 
 #[cfg(test)]

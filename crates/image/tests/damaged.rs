@@ -27,7 +27,9 @@ fn look(bytes: Vec<u8>, module: Option<&WasmModule>) -> Option<Found> {
         ["tree", "tree#node.account", "0x500000", "0x500008", "static[20]", "nothing", "0x170000", "tree.x[3]?"]
     {
         let _ = heap.view(&examination, place, 5);
-        let _ = heap.edit(&examination.survey, place, "7");
+        for value in ["7", "\"seven\"", "[7]", "7 : Nat"] {
+            let _ = heap.edit(&examination.survey, place, value);
+        }
     }
     let walked = examination.survey.walked_bytes;
     Some(Found { damage, live: examination.live(), walked, stated: heap.stated_bytes() })

@@ -1,5 +1,6 @@
 //! Why a file could not be read.
 
+use highwater_image::canister::FolderError;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,9 @@ pub enum InputError {
         /// The reason.
         why: String,
     },
+    /// The files of an image cannot be used.
+    #[error(transparent)]
+    Parts(#[from] FolderError),
     /// A temporary file could not be written.
     #[error("cannot write a temporary file: {0}; TMPDIR names another place")]
     Temporary(String),

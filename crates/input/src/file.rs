@@ -2,9 +2,10 @@
 
 use crate::error::InputError;
 use crate::format::{Format, Read, ReadHistory, ReadState, SNIFFED, WrittenState, recognize};
+use crate::image::ImageFormat;
 use crate::import::write_history;
 use crate::problems::Problems;
-use crate::stream::{InputStream, ProgressCallback, input, regular_size};
+use crate::stream::{InputStream, ProgressCallback, input, regular_size, stored_size};
 use crate::temporary::{cannot_write_temporary, recording_in, temporary_file};
 use highwater_model::{
     Accounts, AddressLedger, Anomaly, Catalog, Damage, Event, EventKind, EventSink, Snapshot, Source, Totals,
@@ -100,7 +101,7 @@ pub fn open_while(path: &Path, progress: &mut ProgressCallback<'_>) -> Result<In
             let recording = recording_in(file, path)?;
             let problems = Problems { damage, ..Problems::default() };
             let opened = InputFile::new(path, format, OpenedContent::Recording(Arc::new(recording)), problems);
-            Ok(InputFile { size: regular_size(path).unwrap_or(0), ..opened })
+            Ok(InputFile { size: stored_size(path).unwrap_or(0), ..opened })
         }
     }
 }
@@ -114,6 +115,10 @@ pub(crate) struct Sniffed {
 
 /// Opens a file for reading and recognizes its format.
 pub(crate) fn sniff(path: &Path) -> Result<Sniffed, InputError> {
+    if path.is_dir() {
+        // Only an image can be a folder.
+        return Ok(Sniffed { format: &ImageFormat, start: Vec::new(), rest: Box::new(io::empty()) });
+    }
     let mut rest = input(path)?;
     let mut start = Vec::new();
     let sniffed = rest.by_ref().take(SNIFFED).read_to_end(&mut start);
@@ -132,7 +137,7 @@ pub fn format_of_file(path: &Path) -> Result<&'static dyn Format, InputError> {
 
 /// Writes the state in a file as a snapshot. A pipe has no state: it cannot be read at any place.
 pub(crate) fn write_state(read: ReadState, path: &Path, target: File) -> Result<WrittenState, InputError> {
-    let written = match regular_size(path) {
+    let written = match stored_size(path) {
         Some(_) => read(path, target)?,
         None => None,
     };

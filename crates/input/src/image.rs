@@ -4,7 +4,7 @@ use crate::dump::dump_error;
 use crate::error::InputError;
 use crate::format::{Format, Read, SNIFFED, WrittenState};
 use highwater_image::{
-    Damages, DumpHeap, DumpKind, DumpSource, Examination, Image, ImageHeap, NoHeap, Sidecar, WasmModule, find_heap,
+    Damages, DumpHeap, DumpKind, DumpSource, Examination, Image, ImageHeap, ImageParts, NoHeap, find_heap,
     recognize_dump,
 };
 use highwater_model::{Damage, Source, SourceKind};
@@ -57,8 +57,7 @@ enum ImageContent {
 
 struct WholeMemory {
     image: Image,
-    module: Option<WasmModule>,
-    sidecar: Sidecar,
+    parts: ImageParts,
 }
 
 /// A heap that was found in an image, or read from a dump.
@@ -91,7 +90,7 @@ pub struct ExaminedHeap<'a> {
 }
 
 impl ImageFile {
-    /// Opens an image or a dump. The module of an image is the given one, or the one named by its sidecar if that lies beside it. A dump has none.
+    /// Opens an image, given by its file or its folder, or a dump. The module of an image is the given one, or the one that lies with it. A dump has none.
     pub fn open(path: &Path, module: Option<&Path>) -> Result<Self, InputError> {
         if let Some(kind) = dump_kind(path)? {
             if module.is_some() {
@@ -100,18 +99,17 @@ impl ImageFile {
             let heap = kind.open(&DumpSource::file(path)).map_err(|error| dump_error(path, error))?;
             return Ok(Self { path: path.to_owned(), content: ImageContent::Dump(heap) });
         }
-        let image = Image::open(path).map_err(|error| InputError::unreadable(path, error))?;
-        let sidecar = Sidecar::read_lossy(path);
-        let module = match module {
-            Some(module) => Some(read_module(module)?),
-            None => {
-                let named = sidecar.module_name.as_deref().and_then(|name| Path::new(name).file_name());
-                let beside = named.map(|name| path.with_file_name(name)).filter(|module| module.is_file());
-                beside.and_then(|module| read_module(&module).ok())
-            }
-        };
-        let content = ImageContent::Image(Box::new(WholeMemory { image, module, sidecar }));
-        Ok(Self { path: path.to_owned(), content })
+        let parts = ImageParts::find(path, module)?;
+        let image = Image::open(&parts.memory).map_err(|error| InputError::unreadable(&parts.memory, error))?;
+        Ok(Self { path: path.to_owned(), content: ImageContent::Image(Box::new(WholeMemory { image, parts })) })
+    }
+
+    /// The files that an image consists of; none of a dump.
+    pub fn parts(&self) -> Option<&ImageParts> {
+        match &self.content {
+            ImageContent::Image(memory) => Some(&memory.parts),
+            ImageContent::Dump(_) => None,
+        }
     }
 
     /// The image's bytes; none of a dump, which has objects only.
@@ -144,8 +142,8 @@ impl ImageFile {
         let mut damage = Damages::default();
         let heap = match &self.content {
             ImageContent::Image(memory) => {
-                let WholeMemory { image, module, sidecar } = &**memory;
-                FoundHeap::InImage(find_heap(image, module.as_ref(), sidecar, &mut damage)?)
+                let WholeMemory { image, parts } = &**memory;
+                FoundHeap::InImage(find_heap(image, parts.module.as_ref(), &parts.sidecar, &mut damage)?)
             }
             ImageContent::Dump(heap) => FoundHeap::OfDump(&**heap),
         };
@@ -161,9 +159,9 @@ impl ImageFile {
         match &self.content {
             ImageContent::Image(memory) => Source {
                 kind: SourceKind::IMAGE,
-                program: memory.sidecar.module_name.clone().unwrap_or(stem),
-                start_unix_ns: memory.sidecar.time_unix_ns.unwrap_or(0),
-                context: memory.sidecar.calls.join("; "),
+                program: memory.parts.sidecar.module_name.clone().unwrap_or(stem),
+                start_unix_ns: memory.parts.sidecar.time_unix_ns.unwrap_or(0),
+                context: memory.parts.sidecar.calls.join("; "),
                 ..of_state
             },
             ImageContent::Dump(heap) => Source { kind: SourceKind::new(heap.key()), program: stem, ..of_state },
@@ -173,6 +171,9 @@ impl ImageFile {
 
 /// The kind of dump in a file; none if it is an image.
 fn dump_kind(path: &Path) -> Result<Option<&'static dyn DumpKind>, InputError> {
+    if path.is_dir() {
+        return Ok(None);
+    }
     let mut start = Vec::new();
     let read = File::open(path).and_then(|file| file.take(SNIFFED).read_to_end(&mut start));
     read.map_err(|error| InputError::unreadable(path, error))?;
@@ -191,11 +192,6 @@ impl ExaminedHeap<'_> {
         }
         all
     }
-}
-
-fn read_module(path: &Path) -> Result<WasmModule, InputError> {
-    let bytes = std::fs::read(path).map_err(|error| InputError::unreadable(path, error))?;
-    WasmModule::parse(&bytes).map_err(|error| InputError::unusable(path, error))
 }
 
 /// Writes the state of an image as a snapshot; `None` if the file is not an image.

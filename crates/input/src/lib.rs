@@ -41,5 +41,5 @@ pub use format::{FORMATS, Format, Read, ReadHistory, ReadState, SNIFFED, Written
 pub use import::{Imported, ImportedContent, import};
 pub use problems::{BadLine, Problems};
 pub use profile::{Profile, ProfileSite, ProfileState};
-pub use stream::{InputStream, ProgressCallback, input, regular_size};
+pub use stream::{InputStream, ProgressCallback, input, regular_size, stored_size};
 pub use temporary::{cannot_write_temporary, temporary_file};

@@ -13,6 +13,15 @@ pub fn regular_size(path: &Path) -> Option<u64> {
     std::fs::metadata(path).ok().filter(Metadata::is_file).map(|about| about.len())
 }
 
+/// The size of a regular file, or of all files of a folder; none of a pipe.
+pub fn stored_size(path: &Path) -> Option<u64> {
+    if is_standard_input(path) || !path.is_dir() {
+        return regular_size(path);
+    }
+    let files = std::fs::read_dir(path).ok()?.flatten();
+    Some(files.filter_map(|file| file.metadata().ok().filter(Metadata::is_file)).map(|about| about.len()).sum())
+}
+
 fn is_standard_input(path: &Path) -> bool {
     path == Path::new("-")
 }
@@ -24,9 +33,7 @@ pub fn input(path: &Path) -> Result<Box<dyn Read>, InputError> {
     }
     let file = File::open(path).map_err(|error| InputError::unreadable(path, error))?;
     match file.metadata() {
-        Ok(about) if about.is_dir() => {
-            Err(InputError::unusable(path, "is a directory; give a recording or an events file"))
-        }
+        Ok(about) if about.is_dir() => Err(InputError::unusable(path, "is a folder; give a file")),
         _ => Ok(Box::new(file)),
     }
 }

@@ -23,7 +23,7 @@ export function ImageView() {
   return (
     <div class="image-view">
       <div class="tools">
-        {data && <small>{format.bytes(data.live_bytes)} in {format.count(data.live_objects)} objects are live, of {format.bytes(data.heap_bytes)} on the heap; lens: {clean(data.lens)}{data.waste.length ? `; ${data.waste.map((each) => `${clean(each.what)} ${format.bytes(each.bytes)}`).join(", ")}` : ""}</small>}
+        {data && <small>{format.bytes(data.live_bytes)} in {format.count(data.live_objects)} objects are live, of {format.bytes(data.heap_bytes)} on the heap; lens: {clean(data.lens)}{data.waste.length ? `; ${data.waste.map((each) => `${clean(each.what)} ${format.bytes(each.bytes)}`).join(", ")}` : ""}{data.stable ? `; stable memory ${format.bytes(data.stable.bytes)}` : ""}</small>}
         <span class="stretch" />
         {node && <button type="button" onClick={() => choose({ node: "" })}>The whole</button>}
         {images.length > 0 && (
@@ -145,6 +145,12 @@ function Shapes({ data }: { data: ImageHeap }) {
     <>
       <h2>By shape</h2>
       <ul class="neighbours shapes">{data.shapes.slice(0, 200).map((each) => <li key={each.shape}><span class="numeric">{format.bytes(each.retained_bytes)}</span> <span class="name" title={`${format.bytes(each.bytes)} of their own`}>{clean(each.shape)} <small>×{format.count(each.count)}</small></span></li>)}</ul>
+      {data.stable && data.stable.regions.length > 0 && (
+        <>
+          <h2>Regions of stable memory</h2>
+          <ul class="neighbours regions" aria-label="Regions of stable memory">{data.stable.regions.slice(0, 200).map((each) => <li key={each.id}><span class="numeric">{format.bytes(each.reserved_bytes)}</span> <span class={each.is_live ? "name" : "name grown"} title={`${format.bytes(each.bytes)} of it in use`}>{each.owner === null ? (each.is_live ? "the runtime" : "nothing leads to it any more") : clean(each.owner)} <small>region {each.id}</small></span></li>)}</ul>
+        </>
+      )}
       <h2>Largest objects</h2>
       <ul class="neighbours">{data.largest.slice(0, 50).map((each) => <li key={each.address}><span class="numeric">{format.bytes(each.bytes)}</span> <button type="button" class="frame" onClick={() => choose({ pick: each.address })}>{clean(each.path ?? each.shape)}</button></li>)}</ul>
     </>

@@ -5,6 +5,8 @@ mod create;
 pub mod diff;
 mod edit;
 mod eval;
+mod export;
+mod folder;
 pub mod heap;
 mod host;
 mod info;
@@ -15,6 +17,7 @@ mod run;
 pub mod show;
 mod socket;
 mod update;
+mod watch;
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -50,14 +53,16 @@ enum ImageCommand {
     Host(host::HostArgs),
     /// Call a method of a hosted program
     Call(call::CallArgs),
-    /// What is hosted, and its last snapshot
+    /// The facts about an image, a hosted program or a canister, and its snapshots
     Info(info::InfoArgs),
-    /// A new snapshot of a hosted program
+    /// A new snapshot of a hosted program or a canister
     Create(create::CreateArgs),
     /// A new snapshot in place of the last one
     Update(update::UpdateArgs),
-    /// A snapshot into a file
+    /// A snapshot into a file, or into a folder for a canister's
     Pull(pull::PullArgs),
+    /// Snapshots of a canister at intervals, each in a folder of its own
+    Watch(watch::WatchArgs),
     /// Run a module, call it and capture its memory, all in one
     Run(run::RunArgs),
     /// What is on the heap: by kind and shape, live and garbage, who keeps how much
@@ -68,6 +73,8 @@ enum ImageCommand {
     Diff(diff::DiffArgs),
     /// A copy of an image with another value in one place
     Edit(edit::EditArgs),
+    /// An image as the folder of a canister's snapshot, ready to upload
+    Export(export::ExportArgs),
     /// Run a Motoko script over an image
     Eval(eval::EvalArgs),
 }
@@ -82,11 +89,13 @@ impl ImageArgs {
             ImageCommand::Create(create) => create.run(output),
             ImageCommand::Update(update) => update.run(output),
             ImageCommand::Pull(pull) => pull.run(output),
+            ImageCommand::Watch(watch) => watch.run(output),
             ImageCommand::Run(run) => run.run(output),
             ImageCommand::Heap(heap) => heap.run(output),
             ImageCommand::Show(show) => show.run(output),
             ImageCommand::Diff(diff) => diff.run(output),
             ImageCommand::Edit(edit) => edit.run(output),
+            ImageCommand::Export(export) => export.run(output),
             ImageCommand::Eval(eval) => eval.run(output),
         }
     }

@@ -11,7 +11,7 @@ use crate::print::bytes::bytes;
 use crate::print::colour::Style;
 use crate::print::table::{Align, Cell, Table};
 use clap::{Args, Command, FromArgMatches};
-use highwater_input::{Format, Read, format_of_file, regular_size};
+use highwater_input::{Format, Read, format_of_file, stored_size};
 use highwater_model::SourceKind;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -87,7 +87,7 @@ fn hints_of(opened: &Opened) -> &'static [(&'static str, &'static str)] {
 
 /// What the file is: `app.zst: heaptrack file, 1.8 MiB`.
 fn title(path: &Path, format: &dyn Format) -> String {
-    let size = regular_size(path).map_or_else(String::new, |size| format!(", {}", bytes(size)));
+    let size = stored_size(path).map_or_else(String::new, |size| format!(", {}", bytes(size)));
     format!("{}: {}{size}\n\n", path.display(), format.title())
 }
 
@@ -109,7 +109,7 @@ pub fn with_command(words: impl Iterator<Item = OsString>, commands: &Command) -
         !text.starts_with('-')
             && !is_command
             && text != "help"
-            && (text.contains(['/', '.']) || Path::new(word).is_file())
+            && (text.contains(['/', '.']) || Path::new(word).exists())
     };
     if words.get(1).is_some_and(is_file) {
         words.insert(1, "summary".into());

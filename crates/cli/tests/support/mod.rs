@@ -45,6 +45,15 @@ impl Place {
         path
     }
 
+    /// Unpacks a module of the fixtures.
+    pub fn module(&self, name: &str) -> PathBuf {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let folders = ["host/tests/fixtures", "image/tests/fixtures/motoko", "image/tests/fixtures/wasm"];
+        let mut paths = folders.iter().map(|folder| crates.join(folder).join(format!("{name}.wasm.zst")));
+        let packed = paths.find(|path| path.exists()).expect("the fixture is there");
+        self.write(&format!("{name}.wasm"), zstd::decode_all(std::fs::File::open(packed).unwrap()).unwrap())
+    }
+
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = std::fs::read_dir(&self.0)
             .unwrap()

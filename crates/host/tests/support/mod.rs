@@ -7,11 +7,16 @@ use highwater_host::program::{CallReply, Failed, HostedProgram, ProgramOptions};
 
 /// A module of this crate's fixtures, or of the images'.
 pub fn module(name: &str) -> HostModule {
+    HostModule::new(&format!("{name}.wasm"), &module_bytes(name)).unwrap()
+}
+
+/// The bytes of its file.
+pub fn module_bytes(name: &str) -> Vec<u8> {
     let here = env!("CARGO_MANIFEST_DIR");
     let folders = ["tests/fixtures", "../image/tests/fixtures/motoko", "../image/tests/fixtures/wasm"];
     let mut paths = folders.iter().map(|folder| format!("{here}/{folder}/{name}.wasm.zst"));
     let file = paths.find_map(|path| std::fs::File::open(path).ok()).expect("the fixture is there");
-    HostModule::new(&format!("{name}.wasm"), &zstd::decode_all(file).unwrap()).unwrap()
+    zstd::decode_all(file).unwrap()
 }
 
 pub fn start(name: &str) -> HostedProgram {

@@ -1,7 +1,8 @@
 //! The folder of a snapshot: checks it before anything is read from it, and writes one that the tools accept.
 
 use super::WASM_PAGE;
-use super::metadata::{MetadataError, SnapshotMetadata};
+use super::metadata::{GlobalValue, MetadataError, SnapshotMetadata};
+use crate::edit::ImageEdit;
 use crate::sidecar::Sidecar;
 use crate::wasm::{WasmError, WasmModule, unpacked};
 use serde_json::Value;
@@ -23,7 +24,7 @@ const LONGEST_METADATA: u64 = 16 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// It has no metadata.
-    #[error("{} is a folder without {METADATA}: no canister snapshot; 'icp canister snapshot download' writes one", .0.display())]
+    #[error("{} is a folder, and no canister snapshot: it has no {METADATA}", .0.display())]
     NotASnapshot(PathBuf),
     /// A file is missing.
     #[error("{} is missing: the download was not finished; 'icp canister snapshot download … --resume' completes it", .0.display())]
@@ -126,6 +127,11 @@ impl SnapshotFolder {
         }
     }
 
+    /// The files that differ between two snapshots in the same folder.
+    pub(crate) fn changing_files(path: &Path) -> [PathBuf; 2] {
+        [path.join(MEMORY), path.join(METADATA)]
+    }
+
     /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
@@ -162,6 +168,27 @@ impl SnapshotFolder {
     /// The module.
     pub fn module(&self) -> Result<WasmModule, FolderError> {
         WasmModule::parse(&self.module_content()?).map_err(|error| FolderError::Module(self.module_path(), error))
+    }
+
+    /// The metadata of the snapshot after an edit: a new object may need more memory, and changes a global of a 32-bit heap.
+    pub fn edited_document(&self, edit: &ImageEdit) -> Result<Value, FolderError> {
+        let mut metadata = self.metadata.clone();
+        metadata.memory_bytes = edit.new_length.unwrap_or(metadata.memory_bytes);
+        let mut document = self.document.clone();
+        document["wasm_memory_size"] = metadata.memory_bytes.into();
+        if !edit.globals.is_empty() {
+            let kept = self.module()?.kept_globals();
+            for (number, bits) in &edit.globals {
+                let place = kept.iter().position(|index| index == number);
+                let value = place.and_then(|place| metadata.globals.get_mut(place));
+                let Some(GlobalValue::Number(_, old)) = value else {
+                    return Err(FolderError::Globals(self.path.join(METADATA)));
+                };
+                *old = *bits;
+            }
+            document["globals"] = metadata.to_json()["globals"].take();
+        }
+        Ok(document)
     }
 
     /// The facts in the form in which a host writes them beside an image.
@@ -310,7 +337,7 @@ mod tests {
         }
         std::fs::remove_file(path.join(METADATA)).expect("removed");
         let error = SnapshotFolder::open(&path).expect_err("no metadata").to_string();
-        assert!(error.contains("is a folder without metadata.json"), "{error}");
+        assert!(error.contains("is a folder, and no canister snapshot: it has no metadata.json"), "{error}");
         std::fs::remove_dir_all(&path).expect("removed");
     }
 }

@@ -11,9 +11,11 @@
 
 mod folder;
 mod metadata;
+mod regions;
 
 pub use folder::{FolderError, METADATA, SnapshotFolder, WrittenFolder};
 pub use metadata::{GlobalValue, MetadataError, SnapshotMetadata};
+pub use regions::{RegionBlocks, RegionTable};
 
 /// The size of a page of WASM memory and of stable memory.
 pub const WASM_PAGE: u64 = 64 << 10;

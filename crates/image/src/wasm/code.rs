@@ -13,8 +13,15 @@ pub enum Instruction {
     LocalGet(u32),
     /// A local is set.
     LocalSet(u32),
+    /// A local is set, and stays on the stack.
+    LocalTee(u32),
     /// A global is pushed.
     GlobalGet(u32),
+    /// A word of memory is read, at an offset from the address.
+    Load {
+        /// The offset.
+        offset: u64,
+    },
     /// Memory is written, at an offset from the address.
     Store {
         /// The offset.
@@ -32,6 +39,8 @@ impl Instruction {
             Operator::Call { function_index } | Operator::ReturnCall { function_index } => Self::Call(function_index),
             Operator::LocalGet { local_index } => Self::LocalGet(local_index),
             Operator::LocalSet { local_index } => Self::LocalSet(local_index),
+            Operator::LocalTee { local_index } => Self::LocalTee(local_index),
+            Operator::I32Load { memarg } | Operator::I64Load { memarg } => Self::Load { offset: memarg.offset },
             Operator::GlobalGet { global_index } => Self::GlobalGet(global_index),
             Operator::I32Store { memarg }
             | Operator::I64Store { memarg }

@@ -126,6 +126,8 @@ pub struct WasmModule {
     exported_globals: Vec<(u32, String)>,
     global_names: Vec<(u32, String)>,
     function_names: FxHashMap<u32, String>,
+    /// By function and local.
+    local_names: FxHashMap<(u32, u32), String>,
     imported_functions: u32,
     /// The content of the code section, and its offset in the file.
     code: Vec<u8>,
@@ -174,9 +176,14 @@ impl WasmModule {
         self.function_names.get(&function).map(String::as_str)
     }
 
-    /// The names of the functions in the table, by their index.
-    pub fn functions_in_table(&self) -> impl Iterator<Item = (u64, &str)> {
-        self.table.iter().filter_map(|(&index, &function)| Some((index, self.function_name(function)?)))
+    /// The name of a function's local: a parameter or a variable.
+    pub fn local_name(&self, function: u32, local: u32) -> Option<&str> {
+        self.local_names.get(&(function, local)).map(String::as_str)
+    }
+
+    /// The functions in the table, by their index there.
+    pub fn functions_in_table(&self) -> impl Iterator<Item = (u64, u32)> {
+        self.table.iter().map(|(&index, &function)| (index, function))
     }
 
     /// The function with a name.
@@ -192,9 +199,14 @@ impl WasmModule {
 
     /// The instructions of the function with a name, up to the first that cannot be read.
     pub fn instructions_of(&self, name: &str) -> Option<Vec<Instruction>> {
-        let index = self.function_named(name)?.checked_sub(self.imported_functions)?;
+        Some(self.instructions_in(self.function_named(name)?)?.collect())
+    }
+
+    /// The instructions of a function, up to the first that cannot be read.
+    pub fn instructions_in(&self, function: u32) -> Option<impl Iterator<Item = Instruction> + '_> {
+        let index = function.checked_sub(self.imported_functions)?;
         let body = self.bodies.get(usize::try_from(index).ok()?)?;
-        Some(code::instructions(&self.code[body.clone()], self.code_offset + body.start)?.collect())
+        code::instructions(&self.code[body.clone()], self.code_offset + body.start)
     }
 
     /// The global that a function returns, given the function's name.

@@ -143,6 +143,12 @@ impl WasmModule {
         for names in names.map_while(Result::ok) {
             match names {
                 Name::Function(names) => self.function_names.extend(named(names)),
+                Name::Local(functions) => {
+                    for function in functions.into_iter().map_while(Result::ok) {
+                        let names = named(function.names).map(|(local, name)| ((function.index, local), name));
+                        self.local_names.extend(names);
+                    }
+                }
                 Name::Global(names) => self.global_names.extend(named(names)),
                 _ => {}
             }

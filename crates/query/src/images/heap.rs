@@ -1,5 +1,6 @@
 //! The contents of a heap.
 
+use super::stable::stable_memory;
 use highwater_formats::json as documents;
 use highwater_image::{
     ChunkFigures, GraphNode, Highlight, HighlightRow, Image, ImageSnapshot, ObjectPath, ShapeFigures, ShapeId,
@@ -51,6 +52,9 @@ pub fn heap_document(file: &ImageFile, examined: &ExaminedHeap<'_>, limit: usize
     let highlights = examined.heap.highlights(&examined.examination, limit.min(MOST_HIGHLIGHTED));
     if !highlights.is_empty() {
         members.insert("highlights".to_owned(), highlights.iter().map(|table| highlight(table, examined)).collect());
+    }
+    if let Some(stable) = stable_memory(file, examined) {
+        members.insert("stable".to_owned(), stable.to_json());
     }
     if let Some(chunks) = examined.heap.chunk_figures() {
         members.insert("chunks".to_owned(), chunk_members(&chunks, examined));

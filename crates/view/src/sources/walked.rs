@@ -1,7 +1,7 @@
 //! A cache of walked memory images: walking one takes seconds, and each click on its treemap asks about it.
 
 use super::stamp::Stamp;
-use highwater_image::{Examination, Sidecar};
+use highwater_image::{Examination, ImageParts};
 use highwater_input::image::{ExaminedHeap, ImageFile};
 use highwater_query::images::heap_document;
 use highwater_store::history::Cache;
@@ -35,13 +35,13 @@ pub struct WalkedImages {
 struct ImageVersion {
     path: PathBuf,
     image: Stamp,
-    sidecar: Option<Stamp>,
+    facts: Option<Stamp>,
 }
 
 impl ImageVersion {
     fn of(path: &Path) -> std::io::Result<Self> {
-        let sidecar = Stamp::of(&Sidecar::path_of(path)).ok();
-        Ok(Self { path: path.to_owned(), image: Stamp::of(path)?, sidecar })
+        let [image, facts] = ImageParts::changing_files(path);
+        Ok(Self { path: path.to_owned(), image: Stamp::of(&image)?, facts: Stamp::of(&facts).ok() })
     }
 }
 

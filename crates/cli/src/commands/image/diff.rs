@@ -29,7 +29,7 @@ pub struct DiffArgs {
     /// Images of one program, oldest first
     #[arg(value_name = "FILE", num_args = 2.., required = true)]
     paths: Vec<PathBuf>,
-    /// The WASM module that ran: it has the names [default: the one that FILE.json names, if it lies beside FILE]
+    /// The WASM module that ran: it has the names [default: the one that lies with each image]
     #[arg(long, value_name = "M.wasm")]
     module: Option<PathBuf>,
     /// How many rows of each kind; 0 for all [default: 10, with --json all]

@@ -12,7 +12,7 @@ use crate::print::text::printable;
 use clap::Args;
 use highwater_image::{ChunkFigures, Highlight, ImageHeap};
 use highwater_input::image::{ExaminedHeap, ImageFile};
-use highwater_query::images::{ImageShape, heap_document, largest, shapes};
+use highwater_query::images::{ImageShape, RegionOwner, StableMemory, heap_document, largest, shapes, stable_memory};
 use std::path::PathBuf;
 
 /// The arguments of `highwater image heap`.
@@ -22,6 +22,7 @@ use std::path::PathBuf;
   highwater image heap a.img --module a.wasm         with names
   highwater image heap memory.img --module app.wasm  C and Rust: chunks of dlmalloc
   highwater image heap a.img --top 0                 all shapes
+  highwater image heap snapshot/                     a folder of 'icp canister snapshot download'
   highwater image heap app.heapsnapshot              Node.js and Chrome: constructors, strings, closures
   highwater image heap a.img --json | jq '.kinds'")]
 pub struct HeapArgs {
@@ -37,10 +38,10 @@ pub struct HeapArgs {
 /// An image, and its module.
 #[derive(Debug, Args)]
 pub struct ImageInput {
-    /// A memory image: every byte of a memory, from address 0 on; or a heap dump: a .heapsnapshot of V8
+    /// A memory image: every byte of a memory, from address 0 on; the folder of a canister's snapshot; or a heap dump
     #[arg(value_name = "FILE")]
     pub path: PathBuf,
-    /// The WASM module that ran: it has the names [default: the one that FILE.json names, if it lies beside FILE]
+    /// The WASM module that ran: it has the names [default: the one in the folder, or the one that FILE.json names, if it lies beside FILE]
     #[arg(long, value_name = "M.wasm")]
     pub module: Option<PathBuf>,
 }
@@ -85,6 +86,12 @@ impl HeapArgs {
                 let what = counted(rest.len() as u64, &format!("more {}", examined.heap.shape_noun()));
                 output.text(&format!("… {what} with {}; '--top 0' shows all.\n", bytes(sum)))?;
             }
+        }
+        if let Some(stable) = stable_memory(&file, &examined)
+            && !stable.regions.is_empty()
+        {
+            let rows = regions_table(&stable).render(paint, width);
+            output.text(&format!("\n{}\n{rows}", paint.paint(Style::Dim, "regions of stable memory")))?;
         }
         for table in examined.heap.highlights(&examined.examination, rows(DEFAULT_TOP).min(MOST_HIGHLIGHTED)) {
             let title = format!("{}: {} in {}", table.title, bytes(table.bytes), count(table.count));
@@ -134,10 +141,41 @@ fn head(file: &ImageFile, examined: &ExaminedHeap<'_>) -> Heading {
             ),
         );
     }
+    if let Some(stable) = stable_memory(file, examined) {
+        head.line("stable", stable_line(&stable));
+    }
     if !examined.damage.is_empty() {
         head.line("damage", counted(examined.damage.count, "place"));
     }
     head
+}
+
+/// Stable memory in a line.
+pub fn stable_line(stable: &StableMemory) -> String {
+    let size = bytes(stable.bytes);
+    match stable.regions.len() as u64 {
+        0 => size,
+        regions => format!("{size} in {}", counted(regions, "region")),
+    }
+}
+
+/// The regions of a stable memory.
+pub fn regions_table(stable: &StableMemory) -> Table {
+    let mut table = Table::default()
+        .column(Align::Right, "bytes")
+        .column(Align::Right, "reserved")
+        .column(Align::Right, "region")
+        .column(Align::Left, "kept by");
+    for region in &stable.regions {
+        let style = if region.owner == RegionOwner::None { Style::Red } else { Style::Bold };
+        table.row(vec![
+            bytes(region.bytes).into(),
+            bytes(region.reserved_bytes).into(),
+            region.id.to_string().into(),
+            Cell::new(style, region.owner.text()),
+        ]);
+    }
+    table
 }
 
 fn kinds_table(examined: &ExaminedHeap<'_>) -> Table {

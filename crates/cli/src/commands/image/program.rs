@@ -9,16 +9,17 @@ use highwater_host::canister::World;
 use highwater_host::engine::MachineLimits;
 use highwater_host::module::HostModule;
 use highwater_host::program::{HostedProgram, ProgramOptions};
+use highwater_image::ImageParts;
 use std::io::Write;
 use std::path::PathBuf;
 
 /// The module, and what it begins with.
 #[derive(Debug, Args)]
 pub struct Start {
-    /// The WASM module: a canister, or a plain one
+    /// The WASM module: a canister, or a plain one; may be gzipped
     #[arg(value_name = "MODULE.wasm")]
     module: Option<PathBuf>,
-    /// Go on from this image instead of beginning; its .json must lie beside it
+    /// Go on from this image, or this folder of a canister's snapshot, instead of beginning
     #[arg(long, value_name = "IMAGE", conflicts_with = "init")]
     load: Option<PathBuf>,
     /// What a canister's init is given, in Candid's text
@@ -39,6 +40,18 @@ pub struct Start {
 }
 
 impl Start {
+    /// The given module, or the one that lies with the image.
+    fn module_path(&self) -> Result<PathBuf, Failure> {
+        if let Some(module) = &self.module {
+            return Ok(module.clone());
+        }
+        let image = self.load.as_deref().ok_or_else(|| Failure::Usage("there is no MODULE.wasm to run".into()))?;
+        let parts = ImageParts::find(image, None).map_err(Failure::fault)?;
+        parts.module_path.ok_or_else(|| {
+            Failure::in_file(image, "its module does not lie beside it; name the module: MODULE.wasm --load IMAGE")
+        })
+    }
+
     /// True if neither a module nor an image is given.
     pub fn is_empty(&self) -> bool {
         self.module.is_none() && self.load.is_none()
@@ -56,7 +69,7 @@ impl Start {
 
     /// Starts the program, or resumes it.
     pub fn program(&self) -> Result<HostedProgram, Failure> {
-        let path = self.module.as_ref().ok_or_else(|| Failure::Usage("there is no MODULE.wasm to run".into()))?;
+        let path = &self.module_path()?;
         let bytes = std::fs::read(path).map_err(|error| Failure::in_file(path, reason(&error).to_lowercase()))?;
         let name = path.file_name().map_or_else(|| "module".into(), |name| name.to_string_lossy());
         let module = HostModule::new(&name, &bytes).map_err(|problem| Failure::in_file(path, problem))?;

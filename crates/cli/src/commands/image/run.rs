@@ -20,10 +20,11 @@ use std::path::{Path, PathBuf};
   highwater image run ledger.wasm --call 'open(100)' --snapshot ledger.img
   highwater image run ledger.wasm --call 'open(100)' --call '+5s' --call 'stat()'
   highwater image run ledger.wasm --load edited.img --call 'stat()'
+  highwater image run --load snapshot/ --call 'stat()'    a canister's snapshot
   highwater image run plain.wasm --call 'step(4)' --snapshot p.img
 
 Calls are made in their order; '+5s' lets time pass, and '+5s METHOD(ARGS)' does both. A call that traps changes nothing, and ends \
-the run. The image is written with its .json, from which --load takes what is not in memory.")]
+the run. The image is written with its .json, and the stable memory of a canister as .stable: --load takes both.")]
 pub struct RunArgs {
     #[command(flatten)]
     start: Start,
@@ -46,6 +47,7 @@ impl RunArgs {
         if let Some(path) = &self.snapshot {
             self.overwrite.check(path)?;
             self.overwrite.check(&Sidecar::path_of(path))?;
+            self.overwrite.check(&Sidecar::stable_path_of(path))?;
         }
         let mut program = self.start.program()?;
         let mut calls = Vec::new();
@@ -82,13 +84,16 @@ impl RunArgs {
     }
 }
 
-/// Writes an image and its sidecar.
+/// Writes an image with the files beside it.
 fn write(path: &Path, overwrite: Overwrite, snapshot: &HostSnapshot) -> Result<(), Failure> {
+    let memories = [(path.to_owned(), &snapshot.image), (Sidecar::stable_path_of(path), &snapshot.stable)];
+    for (path, memory) in memories.iter().filter(|(_, memory)| memory.bytes() > 0) {
+        create_file(path, overwrite, |file| {
+            let written = memory.write(&file);
+            written.map_err(|error| Failure::writing_file(path, &error))
+        })?;
+    }
     let beside = Sidecar::path_of(path);
-    create_file(path, overwrite, |file| {
-        let written = snapshot.image.write(&file);
-        written.map_err(|error| Failure::writing_file(path, &error))
-    })?;
     write_file(&beside, overwrite, |out| {
         let written = out.write_all(snapshot.sidecar.to_text().as_bytes());
         written.map_err(|error| Failure::writing_file(&beside, &error))

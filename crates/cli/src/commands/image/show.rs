@@ -26,7 +26,8 @@ use highwater_query::images::show_document;
   highwater image show a.img 'static[23]'                   without a name
   highwater image show app.heapsnapshot @12345              a node of V8, by its id
 
-A way begins with a variable and goes on with .field, [index], #variant and ?.")]
+A way begins with a variable and goes on with .field, [index], #variant and ?. A function has the variables that it \
+captured as fields.")]
 pub struct ShowArgs {
     #[command(flatten)]
     input: ImageInput,

@@ -29,6 +29,16 @@ impl HostSocketArgs {
         }
     }
 
+    /// Fails if a socket is named together with a canister, which is not reached through one.
+    pub fn excludes(&self, canister: Option<&str>) -> Result<(), Failure> {
+        match (&self.named, canister) {
+            (Some(_), Some(_)) => {
+                Err(Failure::Usage("--socket names a host, and --canister a canister: give one".into()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Connects to the host.
     pub fn connect(&self) -> Result<HostClient<SocketTransport>, Failure> {
         SocketTransport::connect(&self.path()?).map(HostClient::new).map_err(Failure::fault)

@@ -7,7 +7,7 @@ use super::wide::is_wide_heap;
 use crate::damage::Damages;
 use crate::edit::ImageEdit;
 use crate::examine::Waste;
-use crate::heap::{FieldValue, HeapAbilities, HeapError, ImageHeap};
+use crate::heap::{FieldValue, HeapAbilities, HeapError, ImageHeap, RegionObject};
 use crate::image::Image;
 use crate::lens::Lens;
 use crate::lenses::LensKind;
@@ -93,6 +93,10 @@ impl<const WIDE: bool> HeapAbilities for Motoko<'_, WIDE> {
 
     fn waste(&self, survey: &Survey) -> Vec<Waste> {
         waste(&survey.kinds, if WIDE { WIDE_BOX } else { 0 })
+    }
+
+    fn regions(&self, survey: &Survey) -> Vec<RegionObject> {
+        self.region_objects(survey)
     }
 
     fn field(&self, survey: &Survey, object: u64, name: &str) -> Result<FieldValue, HeapError> {

@@ -2,6 +2,7 @@
 
 use super::kind::MotokoKind;
 use super::names::MotokoNames;
+use super::room::Room;
 use super::value::{MotokoValue, WIDE_NULL};
 use crate::image::Image;
 use crate::lens::Root;
@@ -23,6 +24,8 @@ pub struct Motoko<'a, const WIDE: bool> {
     pub(super) stated_bytes: Option<u64>,
     pub(super) roots: Vec<Root>,
     pub(super) names: MotokoNames,
+    /// Where a new object can be added.
+    pub(super) room: Room,
     /// True if some object was moved, so that references to it need its forwarding pointer.
     pub(super) has_moved: AtomicBool,
 }

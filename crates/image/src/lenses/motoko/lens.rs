@@ -196,13 +196,7 @@ impl<const WIDE: bool> Lens for Motoko<'_, WIDE> {
             MotokoKind::MutableArray => format!("[var {}] of {}", self.element(object), class()),
             MotokoKind::Tuple => format!("tuple of {}", self.length(object)),
             MotokoKind::SharedFunction => "shared func".to_owned(),
-            MotokoKind::Closure => {
-                let index = self.nth(object, self.header);
-                match self.names.function(index) {
-                    Some(name) => format!("func {name}"),
-                    None => format!("func {index}"),
-                }
-            }
+            MotokoKind::Closure => self.function_name(object),
             MotokoKind::Variant => format!("#{}", self.names.label(self.nth(object, self.header) as u32)),
             MotokoKind::Blob | MotokoKind::Text | MotokoKind::Principal => {
                 format!("{} of {} bytes", kind.name(), class())
@@ -225,7 +219,7 @@ impl<const WIDE: bool> Lens for Motoko<'_, WIDE> {
             }
             MotokoKind::ImmutableArray | MotokoKind::MutableArray => format!("[{}]", slot.saturating_sub(header + 1)),
             MotokoKind::Tuple | MotokoKind::SharedFunction => format!(".{}", slot.saturating_sub(header + 1)),
-            MotokoKind::Closure => format!(".(captured {})", slot.saturating_sub(header + 2)),
+            MotokoKind::Closure => format!(".{}", self.captured_name(object, slot.saturating_sub(header + 2))),
             MotokoKind::Variant => format!("#{}", self.names.label(self.nth(object, header) as u32)),
             MotokoKind::Concat if slot == header + 1 => ".(first half)".to_owned(),
             MotokoKind::Concat => ".(second half)".to_owned(),

@@ -3,11 +3,14 @@
 use super::heap::Motoko;
 use super::kind::MotokoKind;
 use super::names::{MotokoNames, Variable, variables};
+use super::room::Room;
+use super::wide::most_memory;
 use crate::damage::Damages;
 use crate::image::Image;
 use crate::lens::{Root, RootName};
 use crate::sidecar::Sidecar;
 use crate::wasm::{Instruction, WasmModule};
+use rustc_hash::FxHashSet;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
@@ -20,6 +23,8 @@ const FEWEST_OBJECTS: u64 = 64;
 /// The most arrays that are tried as the array of variables, and the most variables in it: programs have fewer.
 const MOST_ARRAYS: usize = 64;
 const MOST_VARIABLES: u64 = 4096;
+/// The end of the memory in which programs may allocate; the runtime keeps the rest in reserve.
+const MOST_HEAP: u64 = 0xefff_0000;
 /// How far after the stack a heap is searched for.
 const SEARCHED: u64 = 16 << 20;
 
@@ -41,9 +46,28 @@ impl ClassicalLayout {
             _ => None,
         });
         let header = if module.has_function("schedule_incremental_gc") { 2 } else { 1 };
-        let end = ["get_hp", "getHP", "get_heap_pointer"].into_iter().find_map(|name| module.global_returned_by(name));
+        let end = ["__get_hp", "get_hp", "getHP", "get_heap_pointer"]
+            .into_iter()
+            .find_map(|name| module.global_returned_by(name));
         Some(Self { base, header, static_roots: roots, end })
     }
+}
+
+/// The end of the heap, and the difference between it and the value of the global.
+#[derive(Clone, Copy)]
+struct HeapEnd {
+    at: u64,
+    skew: u64,
+}
+
+/// The room after the last object. A generational collector would not find a young object to which an old one refers.
+fn room(module: &WasmModule, global: u32, end: HeapEnd) -> Room {
+    let start = module.instructions_of("rts_start").unwrap_or_default();
+    let calls = |name| module.function_named(name).is_some_and(|function| start.contains(&Instruction::Call(function)));
+    if calls("initialize_copying_gc") || calls("initialize_compacting_gc") {
+        return Room::Pointer { global, end: end.at, skew: end.skew, limit: most_memory(Some(module)).min(MOST_HEAP) };
+    }
+    Room::Unknown("the collector (generational, 32 bits) would not find it")
 }
 
 /// The address of the last byte of an image that is not zero.
@@ -75,12 +99,26 @@ impl<'a> Motoko<'a, false> {
             None => Self::search(image, used, module)?,
         };
         let end = layout.as_ref().and_then(|layout| layout.end).and_then(|global| sidecar.global(global));
-        let end = end.filter(|end| (base..=image.len()).contains(end)).map(|end| end & !3);
-        let mut heap = Self::between(image, base, header, end.unwrap_or(base), MotokoNames::of(module));
+        // The runtime keeps it as a reference, which is one less than the address; older ones as an address.
+        let end = end.map(|end| {
+            if end & 3 == 3 {
+                HeapEnd { at: end.saturating_add(1), skew: 1 }
+            } else {
+                HeapEnd { at: end & !3, skew: 0 }
+            }
+        });
+        let heap_end = end.filter(|end| (base..=image.len()).contains(&end.at));
+        let end = heap_end.map(|end| end.at);
+        let mut heap = Self::between(image, base, header, end.unwrap_or(base), MotokoNames::of(module, false, header));
         heap.stated_bytes = end.map(|end| end - base);
         if end.is_none() {
             heap.set_end(heap.find_end(used));
         }
+        heap.room = match (module, layout.as_ref().and_then(|layout| layout.end), heap_end) {
+            _ if header == 2 => Room::Unknown("the state of this collector (incremental, 32 bits) is not known"),
+            (Some(module), Some(global), Some(end)) => room(module, global, end),
+            _ => heap.room,
+        };
         if base > image.len() {
             damage.note(image.len(), 0, format!("the image ends before its heap begins, at {base:#x}"));
         }
@@ -110,6 +148,7 @@ impl<'a> Motoko<'a, false> {
             stated_bytes: None,
             roots: Vec::new(),
             names,
+            room: Room::Unknown("the end of the heap is not known without the module and the sidecar"),
             has_moved: AtomicBool::new(false),
         };
         heap.set_end(end);
@@ -223,24 +262,31 @@ impl<'a> Motoko<'a, false> {
                 is_variable: self.kind_of(object) == MotokoKind::MutBox,
             });
         }
-        roots.extend(self.runtime_roots());
+        roots.extend(self.runtime_roots(&roots));
         roots
     }
 
-    /// The table of continuations and region 0: found as words of static data that refer to an array or a region on the heap.
-    fn runtime_roots(&self) -> Vec<Root> {
+    /// The table of continuations and region 0: found as words of static data, outside of the program's variables, that refer to an array or a region on the
+    /// heap.
+    fn runtime_roots(&self, variables: &[Root]) -> Vec<Root> {
         let Some(heap) = self.ranges.first() else { return Vec::new() };
         let mut roots = Vec::new();
+        let value_at = |root: &Root| root.object.wrapping_add(self.header * 4);
+        let variables: FxHashSet<u64> = variables.iter().filter(|root| root.is_variable).map(value_at).collect();
         let static_data: Range<u64> = STACK.min(self.base)..self.base;
         for at in static_data.step_by(4) {
             let word = self.word(at);
             let object = word.wrapping_add(1);
-            if !Self::is_reference(word) || !heap.contains(&object) || !object.is_multiple_of(4) {
+            if variables.contains(&at)
+                || !Self::is_reference(word)
+                || !heap.contains(&object)
+                || !object.is_multiple_of(4)
+            {
                 continue;
             }
             let name = match self.header_at(object).filter(|(kind, _)| self.words(object, *kind).is_some()) {
                 Some((MotokoKind::MutableArray, _)) => "continuations",
-                Some((MotokoKind::Region, _)) => "region 0",
+                Some((MotokoKind::Region, _)) if self.region_id(object) == 0 => "region 0",
                 _ => continue,
             };
             roots.push(Root { object, name: RootName::Named(name.to_owned()), is_variable: false });

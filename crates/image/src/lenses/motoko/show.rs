@@ -47,7 +47,13 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
         let mut left = limits.objects;
         let shown = self.shown(value, limits, limits.depth, &mut left);
         let mut text = String::new();
-        shown.write(0, &mut text);
+        match value {
+            // Each captured value has its own line.
+            MotokoValue::Object(object) if self.kind_of(object) == MotokoKind::Closure => {
+                shown.write_lines(0, false, &mut text);
+            }
+            _ => shown.write(0, &mut text),
+        }
         text
     }
 
@@ -87,14 +93,8 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
             MotokoKind::Nat32 => return word(format!("{} : Nat32", self.image.u32(self.number_at(object)))),
             MotokoKind::Int32 => return word(format!("{} : Int32", self.image.u32(self.number_at(object)) as i32)),
             MotokoKind::Null => return word("null".to_owned()),
-            MotokoKind::Closure => {
-                let index = self.nth(object, self.header);
-                return word(format!(
-                    "func {}",
-                    self.names.function(index).map_or_else(|| index.to_string(), str::to_owned)
-                ));
-            }
-            MotokoKind::Region => return word(format!("region {}", self.nth(object, self.header))),
+            MotokoKind::Closure if self.captured_count(object) == 0 => return word(self.function_name(object)),
+            MotokoKind::Region => return word(format!("region {}", self.region_id(object))),
             _ => {}
         }
         // A box does not count as a level.
@@ -108,6 +108,7 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
                 }
                 MotokoKind::Variant => format!("#{} …", self.names.label(self.nth(object, self.header) as u32)),
                 MotokoKind::Object => "{…}".to_owned(),
+                MotokoKind::Closure => format!("{} {{…}}", self.function_name(object)),
                 MotokoKind::ImmutableArray | MotokoKind::MutableArray => "[…]".to_owned(),
                 _ => "…".to_owned(),
             });
@@ -124,9 +125,8 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
                     .map(|field| (self.names.label(self.field_hash(object, field)), self.first_field() + field))
                     .collect();
                 fields.sort();
-                let is_box = |index: u64| matches!(self.value(object, index), MotokoValue::Object(inner) if self.kind_of(inner) == MotokoKind::MutBox);
                 let items = fields.into_iter().map(|(name, index)| {
-                    let variable = if is_box(index) { "var " } else { "" };
+                    let variable = if self.is_box(self.value(object, index)) { "var " } else { "" };
                     (format!("{variable}{name} = "), part(index))
                 });
                 Shown::Group { open: "{".to_owned(), items: items.collect(), separator: ";", close: "}" }
@@ -146,6 +146,15 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
                     _ => ("shared func (", ")"),
                 };
                 Shown::Group { open: open.to_owned(), items, separator: ",", close }
+            }
+            MotokoKind::Closure => {
+                let items = (0..self.captured_count(object).min(256)).map(|index| {
+                    let slot = self.header + 2 + index;
+                    let variable = if self.is_box(self.value(object, slot)) { "var " } else { "" };
+                    (format!("{variable}{} = ", self.captured_name(object, index)), part(slot))
+                });
+                let open = format!("{} {{", self.function_name(object));
+                Shown::Group { open, items: items.collect(), separator: ";", close: "}" }
             }
             MotokoKind::Some => Shown::Group {
                 open: "?(".to_owned(),
@@ -168,6 +177,27 @@ impl<const WIDE: bool> Motoko<'_, WIDE> {
             }
             other => Shown::Word(format!("({} at {object:#x})", other.name())),
         }
+    }
+
+    fn is_box(&self, value: MotokoValue) -> bool {
+        matches!(value, MotokoValue::Object(object) if self.kind_of(object) == MotokoKind::MutBox)
+    }
+
+    /// The function of a closure: `func add`, or its index in the table. The compiler names one without a name after its line and column.
+    pub(super) fn function_name(&self, closure: u64) -> String {
+        let index = self.nth(closure, self.header);
+        self.names.function(index).map_or_else(|| format!("func {index}"), |name| format!("func {name}"))
+    }
+
+    /// The number of values that a closure captured.
+    pub(super) fn captured_count(&self, closure: u64) -> u64 {
+        self.nth(closure, self.header + 1)
+    }
+
+    /// The name of a value that a closure captured: that of the variable, or `(captured 0)`.
+    pub(super) fn captured_name(&self, closure: u64, index: u64) -> String {
+        let name = self.names.captured(self.nth(closure, self.header), index);
+        name.map_or_else(|| format!("(captured {index})"), str::to_owned)
     }
 
     fn blob(&self, object: u64, limit: u64) -> String {
@@ -227,10 +257,13 @@ impl Shown {
     }
 
     fn write(&self, indentation: usize, text: &mut String) {
+        self.write_lines(indentation, self.width() + indentation <= COLUMNS, text);
+    }
+
+    fn write_lines(&self, indentation: usize, on_one_line: bool, text: &mut String) {
         match self {
             Self::Word(word) => text.push_str(word),
             Self::Group { open, items, separator, close } => {
-                let on_one_line = self.width() + indentation <= COLUMNS;
                 text.push_str(open);
                 let spaced = open.ends_with('{');
                 for (at, (label, item)) in items.iter().enumerate() {

@@ -41,6 +41,10 @@ pub enum FixedType {
 }
 
 impl FixedType {
+    /// All, in the order in which their tags must be tried: the shortest first.
+    pub const ALL: [Self; 8] =
+        [Self::Nat64, Self::Int64, Self::Nat32, Self::Int32, Self::Nat16, Self::Int16, Self::Nat8, Self::Int8];
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -69,7 +73,26 @@ impl FixedType {
         }
     }
 
-    fn is_signed(self) -> bool {
+    /// Its bits.
+    pub fn bits(self) -> u32 {
+        match self {
+            Self::Nat8 | Self::Int8 => 8,
+            Self::Nat16 | Self::Int16 => 16,
+            Self::Nat32 | Self::Int32 => 32,
+            Self::Nat64 | Self::Int64 => 64,
+        }
+    }
+
+    /// True if a number is one of its values.
+    pub fn contains(self, number: i128) -> bool {
+        let (lowest, highest) = match self.is_signed() {
+            true => (-(1 << (self.bits() - 1)), (1 << (self.bits() - 1)) - 1),
+            false => (0, (1 << self.bits()) - 1),
+        };
+        (lowest..=highest).contains(&number)
+    }
+
+    pub(super) fn is_signed(self) -> bool {
         matches!(self, Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64)
     }
 
@@ -91,17 +114,6 @@ impl FixedType {
     }
 }
 
-/// The types in the order in which their tags must be tried: the shortest first.
-const FIXED: [FixedType; 8] = [
-    FixedType::Nat64,
-    FixedType::Int64,
-    FixedType::Nat32,
-    FixedType::Int32,
-    FixedType::Nat16,
-    FixedType::Int16,
-    FixedType::Nat8,
-    FixedType::Int8,
-];
 const CHAR_BITS: u32 = 43;
 const CHAR_TAG: u64 = 1 << 41;
 
@@ -115,7 +127,7 @@ impl MotokoValue {
             _ if word & 1 == 1 => Self::Object(word.wrapping_add(1)),
             _ if word & 3 == 2 => Self::Int(word as i64 >> 2),
             _ if word & ((1 << CHAR_BITS) - 1) == CHAR_TAG => Self::Char((word >> CHAR_BITS) as u32),
-            _ => match FIXED.into_iter().find(|fixed| fixed.matches(word)) {
+            _ => match FixedType::ALL.into_iter().find(|fixed| fixed.matches(word)) {
                 Some(fixed) => Self::Fixed(fixed, fixed.payload(word)),
                 None => Self::Invalid(word),
             },
@@ -142,6 +154,20 @@ pub fn wide_int(number: i128) -> Option<u64> {
 pub fn narrow_int(number: i128) -> Option<u32> {
     let word = (number as u32) << 1;
     (i128::from(word as i32 >> 1) == number).then_some(word)
+}
+
+/// The word of a number of a fixed width in a 32-bit heap, if it fits without a box. Such words do not contain their type.
+pub fn narrow_fixed(fixed: FixedType, number: i128) -> Option<u32> {
+    match fixed.bits() {
+        // Of wide numbers, 31 bits fit; those that have no sign are read without one, and all of these fit either way.
+        32 | 64 => narrow_int(number),
+        bits => fixed.contains(number).then_some((number as u32) << (32 - bits)),
+    }
+}
+
+/// The word of a character in a 32-bit heap.
+pub fn narrow_char(character: char) -> u32 {
+    u32::from(character) << 11
 }
 
 /// The word of a character in a 64-bit heap.

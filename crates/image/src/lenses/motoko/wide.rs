@@ -3,6 +3,7 @@
 use super::heap::Motoko;
 use super::kind::MotokoKind;
 use super::names::{MotokoNames, Variable, variables};
+use super::room::Room;
 use crate::damage::Damages;
 use crate::image::Image;
 use crate::lens::{Root, RootName};
@@ -80,6 +81,40 @@ fn partitions(image: &Image, damage: &mut Damages) -> Vec<Partition> {
     partitions
 }
 
+/// The room after the last object of the partition in which the program allocates. While a collection runs there is none: its marks would not cover a new
+/// object.
+fn room(image: &Image, module: Option<&WasmModule>) -> Room {
+    if !matches!(collector_phase(image), Some("stop" | "pause")) {
+        return Room::Unknown("a collection is running; call the program until it has ended, and take the image then");
+    }
+    let index = image.u64(METADATA + 0x1cc0);
+    let mut table = METADATA + 0xa8;
+    for _ in 0..(index / ENTRIES).min(MOST_TABLES) {
+        table = image.u64(table.wrapping_add(ENTRIES * ENTRY));
+    }
+    let entry = table.wrapping_add(index % ENTRIES * ENTRY);
+    let flag = |at: u64| image.slice(entry.wrapping_add(at), 1).first().is_none_or(|&flag| flag != 0);
+    let (fixed, size) = (image.u64(entry.wrapping_add(24)), image.u64(entry.wrapping_add(32)));
+    // Free, large, temporary, being evacuated.
+    let is_sound = index < MOST_TABLES * ENTRIES
+        && image.u64(entry) == index
+        && ![8, 9, 48, 49].into_iter().any(flag)
+        && fixed.checked_add(size).is_some_and(|used| used <= PARTITION)
+        && size.is_multiple_of(8);
+    let end = index.saturating_mul(PARTITION).saturating_add(fixed.saturating_add(size));
+    if !is_sound || end > image.len() {
+        return Room::Unknown("the partition in which the program allocates is damaged");
+    }
+    let limit = ((index + 1) * PARTITION).min(most_memory(module));
+    Room::Partition { size_at: entry + 32, size, end, limit }
+}
+
+/// The size to which a module's memory can grow.
+pub(super) fn most_memory(module: Option<&WasmModule>) -> u64 {
+    let memory = module.and_then(WasmModule::memory);
+    memory.and_then(|memory| memory.maximum_pages?.checked_mul(memory.page_bytes)).unwrap_or(u64::MAX)
+}
+
 /// The ranges that hold objects: adjacent ones are joined, and cut at the end of the image.
 fn ranges(partitions: &[Partition], image: &Image, damage: &mut Damages) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
@@ -123,7 +158,8 @@ impl<'a> Motoko<'a, true> {
             base: HEAP_BASE,
             stated_bytes: stated,
             roots: Vec::new(),
-            names: MotokoNames::of(module),
+            names: MotokoNames::of(module, true, 2),
+            room: room(image, module),
             has_moved: AtomicBool::new(false),
         };
         if module.is_some_and(|module| !module.is_wide()) {
@@ -144,7 +180,9 @@ impl<'a> Motoko<'a, true> {
             for at in (range.start..range.end & !7).step_by(8) {
                 match self.referred_kind(at) {
                     Some((MotokoKind::MutableArray, object)) => arrays.push(object),
-                    Some((MotokoKind::Region, object)) => others.push((object, "region 0")),
+                    Some((MotokoKind::Region, object)) if self.region_id(object) == 0 => {
+                        others.push((object, "region 0"));
+                    }
                     _ => {}
                 }
             }
