@@ -11,8 +11,10 @@
 mod calls;
 mod messages;
 mod outcome;
+mod upgrade;
 
 pub use outcome::{CallError, CallOutcome};
+pub use upgrade::UpgradeOptions;
 
 use crate::engine::{Machine, MachineLimits, RunError};
 use crate::module::{HostModule, MemoryKind};
@@ -21,13 +23,13 @@ use std::collections::{BTreeMap, VecDeque};
 use wasmi::ValType;
 
 /// The principals of the canister itself, of the outside caller, and of the management canister.
-const SELF: [u8; 10] = [0, 0, 0, 0, 0, 0, 0, 1, 1, 1];
+pub(crate) const SELF: [u8; 10] = [0, 0, 0, 0, 0, 0, 0, 1, 1, 1];
 const OUTSIDE: [u8; 1] = [4];
 const MANAGEMENT: [u8; 0] = [];
 /// Messages that one call from outside may cause. A canister that causes more is assumed to call itself for ever.
 const MOST_MESSAGES: u32 = 10_000;
 /// The cycles that a canister begins with.
-const CYCLES: u128 = 100_000_000_000_000;
+pub(crate) const CYCLES: u128 = 100_000_000_000_000;
 
 /// The inputs of a canister besides its calls.
 #[derive(Clone, Copy, Debug)]
@@ -97,16 +99,26 @@ impl Canister {
     /// Starts a canister: runs its start function, then `canister_init` with an argument.
     pub fn new(module: HostModule, limits: MachineLimits, world: World, argument: &[u8]) -> Result<Self, RunError> {
         let mut canister = Self::idle(module, limits, world)?;
-        let started = canister.machine.start();
-        canister.settle(&started)?;
-        started?;
-        if canister.machine.function_type("canister_init").is_some() {
-            let message = CanisterMessage { argument: argument.to_vec(), ..canister.message(MessageMode::Init) };
-            canister.execute(message, &MessageCode::Export("canister_init".into()), true)?;
-            let sent = std::mem::take(&mut canister.machine.system().message.sent);
-            debug_assert!(sent.is_empty(), "calls cannot be made in canister_init");
-        }
+        canister.begin("canister_init", &SELF, argument)?;
         Ok(canister)
+    }
+
+    /// Runs the start function of an idle canister, then the function that begins its life, with its caller and an argument.
+    pub(crate) fn begin(&mut self, export: &str, caller: &[u8], argument: &[u8]) -> Result<(), RunError> {
+        let started = self.machine.start();
+        self.settle(&started)?;
+        started?;
+        if self.machine.function_type(export).is_some() {
+            let message = CanisterMessage {
+                argument: argument.to_vec(),
+                caller: caller.to_vec(),
+                ..self.message(MessageMode::Init)
+            };
+            self.execute(message, &MessageCode::Export(export.into()), true)?;
+            let sent = std::mem::take(&mut self.machine.system().message.sent);
+            debug_assert!(sent.is_empty(), "calls cannot be made in {export}");
+        }
+        Ok(())
     }
 
     /// A canister of which no code has run.
@@ -144,6 +156,11 @@ impl Canister {
         &mut self.machine
     }
 
+    /// Its principal.
+    pub fn id(&self) -> &[u8] {
+        &self.machine.system_ref().id
+    }
+
     /// The methods that can be called from outside.
     pub fn methods(&self) -> Vec<String> {
         let names = self.machine.function_names();
@@ -158,23 +175,45 @@ impl Canister {
 
     /// Calls a method from outside, and runs all messages that follow from it.
     pub fn call(&mut self, method: &str, argument: &[u8]) -> Result<CallOutcome, CallError> {
+        self.call_from(&OUTSIDE, method, argument)
+    }
+
+    /// The same for a caller with this principal.
+    pub fn call_from(&mut self, caller: &[u8], method: &str, argument: &[u8]) -> Result<CallOutcome, CallError> {
         let Some((mode, _)) = self.find(method) else {
             let own = |name: &String| !name.starts_with("__motoko") && !name.starts_with('@');
             return Err(CallError::NoMethod(method.to_owned(), self.methods().into_iter().filter(own).collect()));
         };
         self.messages = 0;
         if mode == MessageMode::Update {
-            self.inspect(method, argument)?;
+            self.inspect(caller, method, argument)?;
         }
         let context = self.open(Origin::Outside, 0);
         self.tasks.push_back(QueuedMessage::Method {
             context,
             method: method.to_owned(),
             argument: argument.to_vec(),
-            caller: OUTSIDE.to_vec(),
+            caller: caller.to_vec(),
         });
         self.come_to_rest()?;
         self.run_timers()?;
+        Ok(self.answered())
+    }
+
+    /// Calls a query. Nothing of the canister changes, not even its time.
+    pub fn query_from(&mut self, caller: &[u8], method: &str, argument: &[u8]) -> Result<CallOutcome, CallError> {
+        if !matches!(self.find(method), Some((MessageMode::Query | MessageMode::CompositeQuery, _))) {
+            return Err(CallError::NoMethod(method.to_owned(), Vec::new()));
+        }
+        self.messages = 0;
+        let before = (self.machine.system_ref().time_ns, self.machine.system_ref().performance, self.random);
+        let context = self.open(Origin::Outside, 0);
+        let (method, argument, caller) = (method.to_owned(), argument.to_vec(), caller.to_vec());
+        self.tasks.push_back(QueuedMessage::Method { context, method, argument, caller });
+        let done = self.come_to_rest();
+        let system = self.machine.system();
+        (system.time_ns, system.performance, self.random) = before;
+        done?;
         Ok(self.answered())
     }
 
@@ -219,14 +258,14 @@ impl Canister {
         named.into_iter().find(|(_, name)| self.machine.function_type(name).is_some())
     }
 
-    fn inspect(&mut self, method: &str, argument: &[u8]) -> Result<(), CallError> {
+    fn inspect(&mut self, caller: &[u8], method: &str, argument: &[u8]) -> Result<(), CallError> {
         let code = "canister_inspect_message";
         if self.machine.function_type(code).is_none() {
             return Ok(());
         }
         let message = CanisterMessage {
             argument: argument.to_vec(),
-            caller: OUTSIDE.to_vec(),
+            caller: caller.to_vec(),
             method: method.to_owned(),
             ..self.message(MessageMode::Inspect)
         };
@@ -242,7 +281,7 @@ impl Canister {
     }
 
     fn message(&self, mode: MessageMode) -> CanisterMessage {
-        CanisterMessage { mode, caller: SELF.to_vec(), ..CanisterMessage::default() }
+        CanisterMessage { mode, caller: self.id().to_vec(), ..CanisterMessage::default() }
     }
 
     fn open(&mut self, origin: Origin, cycles: u128) -> u64 {

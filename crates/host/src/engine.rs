@@ -122,6 +122,11 @@ impl<S: Default + 'static> Machine<S> {
         &self.store.data().system
     }
 
+    /// The memory as it is now, with what the current message has changed.
+    pub(crate) fn memory_content(&self) -> &[u8] {
+        self.store.data().memory.map_or(&[], |memory| memory.data(&self.store))
+    }
+
     /// The limits it runs under.
     pub fn limits(&self) -> MachineLimits {
         self.limits

@@ -61,6 +61,44 @@ impl CapturedImage {
         self.pages.iter().map(|(number, page)| (number * PAGE as u64, &**page))
     }
 
+    /// An image of zeros, to be filled.
+    pub(crate) fn zeros(bytes: u64) -> Self {
+        Self { bytes, pages: BTreeMap::new() }
+    }
+
+    /// Writes into it; `None` beyond its end.
+    pub(crate) fn put(&mut self, offset: u64, content: &[u8]) -> Option<()> {
+        offset.checked_add(content.len() as u64).filter(|&end| end <= self.bytes)?;
+        let mut done = 0;
+        while let Some(rest) = content.get(done..).filter(|rest| !rest.is_empty()) {
+            let at = offset + done as u64;
+            let (number, within) = (at / PAGE as u64, (at % PAGE as u64) as usize);
+            let part = &rest[..rest.len().min(PAGE - within)];
+            // The last page may be shorter.
+            let length = (self.bytes - number * PAGE as u64).min(PAGE as u64) as usize;
+            let stored = self.pages.contains_key(&number);
+            if stored || !is_zero(part) {
+                let page = self.pages.entry(number).or_insert_with(|| vec![0; length].into());
+                Arc::make_mut(page)[within..within + part.len()].copy_from_slice(part);
+            }
+            done += part.len();
+        }
+        Some(())
+    }
+
+    /// Reads from it; `None` beyond its end.
+    pub(crate) fn read(&self, offset: u64, count: u64) -> Option<Vec<u8>> {
+        let end = offset.checked_add(count).filter(|&end| end <= self.bytes)?;
+        let mut read = vec![0; usize::try_from(count).ok()?];
+        for (number, page) in self.pages.range(offset / PAGE as u64..end.div_ceil(PAGE as u64)) {
+            let start = number * PAGE as u64;
+            let (from, to) = (start.max(offset), (start + page.len() as u64).min(end));
+            read[(from - offset) as usize..(to - offset) as usize]
+                .copy_from_slice(&page[(from - start) as usize..(to - start) as usize]);
+        }
+        Some(read)
+    }
+
     /// Its length in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -148,6 +186,24 @@ mod tests {
             assert_eq!(image.sha256(), hexadecimal(&Sha256::digest(&whole)));
             assert_eq!((whole[9 * PAGE], whole[31 * PAGE], whole[10 * PAGE]), (10, 0, 0));
         }
+    }
+
+    #[test]
+    fn what_is_put_is_read() {
+        let mut image = CapturedImage::zeros(3 * PAGE as u64 + 10);
+        let content: Vec<u8> = (0..5000u32).map(|number| number as u8).collect();
+        image.put(4000, &content).unwrap();
+        image.put(8000, &[0; 100]).unwrap();
+        image.put(3 * PAGE as u64 + 9, &[7]).unwrap();
+        let mut whole = vec![0; 3 * PAGE + 10];
+        whole[4000..9000].copy_from_slice(&content);
+        whole[8000..8100].fill(0);
+        whole[3 * PAGE + 9] = 7;
+        assert_eq!(image.read(0, whole.len() as u64).unwrap(), whole);
+        assert_eq!(image.read(3990, 30).unwrap(), whole[3990..4020]);
+        assert_eq!(image.sha256(), hexadecimal(&Sha256::digest(&whole)));
+        assert_eq!((image.put(u64::MAX, &[1]), image.put(3 * PAGE as u64 + 10, &[1])), (None, None));
+        assert_eq!((image.read(1, u64::MAX), image.read(0, 3 * PAGE as u64 + 11)), (None, None));
     }
 
     #[test]

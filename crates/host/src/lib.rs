@@ -50,6 +50,8 @@ pub mod client;
 pub mod content;
 pub mod engine;
 pub mod frame;
+pub mod hosted;
+pub mod ic;
 pub mod image;
 pub mod memory;
 pub mod module;

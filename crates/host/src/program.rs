@@ -183,6 +183,33 @@ impl HostedProgram {
         Ok(Self { kind, calls: sidecar.calls })
     }
 
+    /// A canister that runs already, with its calls so far.
+    pub(crate) fn of_canister(canister: Canister, calls: Vec<String>) -> Self {
+        let interface = interface_of(canister.machine().about());
+        Self { kind: ProgramKind::Canister { canister: Box::new(canister), interface }, calls }
+    }
+
+    /// The canister; none for a plain module.
+    pub fn canister(&self) -> Option<&Canister> {
+        match &self.kind {
+            ProgramKind::Canister { canister, .. } => Some(canister),
+            ProgramKind::Plain(_) => None,
+        }
+    }
+
+    /// The same, mutable.
+    pub(crate) fn canister_mut(&mut self) -> Option<&mut Canister> {
+        match &mut self.kind {
+            ProgramKind::Canister { canister, .. } => Some(canister),
+            ProgramKind::Plain(_) => None,
+        }
+    }
+
+    /// Notes a call that was made of the canister itself.
+    pub(crate) fn note_call(&mut self, call: &ProgramCall) {
+        self.calls.push(call.to_string());
+    }
+
     /// The module.
     pub fn module(&self) -> &HostModule {
         match &self.kind {

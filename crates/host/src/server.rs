@@ -2,9 +2,9 @@
 
 use crate::call::ProgramCall;
 use crate::frame::{FrameError, HostFrame};
-use crate::program::{Failed, HostedProgram};
+use crate::hosted::{HostState, HostedCanister, SharedState};
+use crate::program::{Failed, HostedProgram, ProgramOptions};
 use crate::protocol::{HostInfo, HostRequest, HostResponse};
-use crate::snapshots::HostSnapshots;
 use highwater_store::{BindError, ListeningSocket, ServerKind};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::os::fd::AsFd;
@@ -25,17 +25,11 @@ pub const CHUNK: usize = 1 << 20;
 /// How often the stop flag is checked.
 const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
-/// The running program and its snapshots.
-struct HostState {
-    program: HostedProgram,
-    snapshots: HostSnapshots,
-}
-
 /// A host: runs a program and answers clients at a Unix socket, one request at a time.
 pub struct HostServer {
     socket: ListeningSocket,
     listener: UnixListener,
-    state: Arc<Mutex<HostState>>,
+    state: SharedState,
 }
 
 /// Writes one line to the log.
@@ -44,13 +38,14 @@ pub type HostLog = Arc<dyn Fn(&str) + Send + Sync>;
 impl HostServer {
     /// Begins to listen. Clients that connect already wait until [`HostServer::serve`] runs.
     pub fn bind(path: &Path, program: HostedProgram) -> Result<Self, BindError> {
+        Self::share(path, HostState::new(Some(program), ProgramOptions::default()).shared())
+    }
+
+    /// The same, for a state that another server answers from as well.
+    pub fn share(path: &Path, state: SharedState) -> Result<Self, BindError> {
         let socket = ListeningSocket::new(path, HOST)?;
         let listener = socket.as_fd().try_clone_to_owned().map_err(BindError::about(path))?.into();
-        Ok(Self {
-            socket,
-            listener,
-            state: Arc::new(Mutex::new(HostState { program, snapshots: HostSnapshots::default() })),
-        })
+        Ok(Self { socket, listener, state })
     }
 
     /// The path of its socket.
@@ -118,7 +113,9 @@ fn failed(line: String) -> HostResponse {
 
 fn answer(request: &HostRequest, state: &Mutex<HostState>, log: &HostLog) -> HostResponse {
     let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-    let HostState { program, snapshots } = &mut *state;
+    let Some(HostedCanister { program: Some(program), snapshots, is_stopped, .. }) = state.first() else {
+        return failed("no module is installed yet; 'icp canister install' installs one".into());
+    };
     match request {
         HostRequest::Info => {
             let module = program.module();
@@ -139,6 +136,7 @@ fn answer(request: &HostRequest, state: &Mutex<HostState>, log: &HostLog) -> Hos
             }
             Err(error) => failed(format!("the snapshot cannot be taken: {error}")),
         },
+        HostRequest::Call(_) if *is_stopped => failed("the canister is stopped; 'icp canister start' starts it".into()),
         HostRequest::Call(text) => match text.parse::<ProgramCall>() {
             Err(problem) => failed(problem),
             Ok(call) => match program.call(&call) {

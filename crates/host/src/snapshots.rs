@@ -1,5 +1,6 @@
 //! The snapshots that a host keeps, numbered. A number is never reused, so a client that asks by number can never mix two snapshots.
 
+use crate::ic::ChunkStore;
 use crate::image::CapturedImage;
 use crate::program::HostedProgram;
 use crate::protocol::{Description, SnapshotInfo, StableInfo, WhichMemory};
@@ -21,6 +22,10 @@ pub struct HostSnapshot {
     pub stable: CapturedImage,
     /// The facts about it that are not in its bytes.
     pub sidecar: Sidecar,
+    /// The module, as it was installed.
+    pub module: Arc<[u8]>,
+    /// The parts of modules that were not installed yet, by their hashes.
+    pub(crate) chunks: ChunkStore,
     id: u64,
     time_unix_ns: u64,
     hashes: OnceLock<(String, String)>,
@@ -33,7 +38,35 @@ impl HostSnapshot {
         let image = program.capture(before)?;
         let stable = program.capture_stable();
         let sidecar = program.sidecar(id, now);
-        Ok(Self { image, stable, sidecar, id, time_unix_ns: now, hashes: OnceLock::new() })
+        let module = Arc::clone(&program.module().installed);
+        Ok(Self {
+            image,
+            stable,
+            sidecar,
+            module,
+            chunks: ChunkStore::new(),
+            id,
+            time_unix_ns: now,
+            hashes: OnceLock::new(),
+        })
+    }
+
+    /// A snapshot that a client has sent, with its number.
+    pub(crate) fn sent(
+        image: CapturedImage,
+        stable: CapturedImage,
+        sidecar: Sidecar,
+        module: Arc<[u8]>,
+        chunks: ChunkStore,
+        id: u64,
+    ) -> Self {
+        let time_unix_ns = sidecar.time_unix_ns.unwrap_or(0);
+        Self { image, stable, sidecar, module, chunks, id, time_unix_ns, hashes: OnceLock::new() }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     /// Number, time and sizes.
@@ -89,6 +122,40 @@ impl HostSnapshots {
         let found = self.stored.iter().find(|snapshot| snapshot.id == id);
         let last = last.id;
         found.cloned().ok_or_else(|| format!("there is no snapshot {id} any more; the last one is {last}"))
+    }
+
+    /// All of them, oldest first.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<HostSnapshot>> {
+        self.stored.iter()
+    }
+
+    /// A number for a snapshot to come.
+    pub(crate) fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    /// Stores a snapshot that has its number already.
+    pub(crate) fn insert(&mut self, snapshot: Arc<HostSnapshot>) {
+        while self.stored.len() >= MOST {
+            self.stored.pop_front();
+        }
+        let at = self.stored.partition_point(|other| other.id < snapshot.id);
+        self.stored.insert(at, snapshot);
+    }
+
+    /// Adds the parts of modules to the latest snapshot, just after it was taken.
+    pub(crate) fn attach(&mut self, chunks: ChunkStore) {
+        if let Some(last) = self.stored.back_mut().and_then(Arc::get_mut) {
+            last.chunks = chunks;
+        }
+    }
+
+    /// Removes the snapshot with a number; false if there is none.
+    pub(crate) fn remove(&mut self, id: u64) -> bool {
+        let before = self.stored.len();
+        self.stored.retain(|snapshot| snapshot.id != id);
+        self.stored.len() < before
     }
 
     /// Takes a snapshot; it replaces the latest if `replaces` is set.

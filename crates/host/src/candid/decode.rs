@@ -14,30 +14,19 @@ const MOST_TYPES: usize = 10_000;
 
 /// Converts bytes to text: `(100 : nat)`. `names` are labels that may occur in it.
 pub fn decode(bytes: &[u8], names: &[String]) -> Result<String, CandidError> {
-    let names = names.iter().map(|name| (label_id(name), name.as_str())).collect();
-    let rest =
-        bytes.strip_prefix(b"DIDL").ok_or_else(|| CandidError("not Candid: it does not begin with DIDL".into()))?;
-    let mut decoder = CandidDecoder { rest, types: Vec::new(), names, values: 0 };
-    decoder.read_types()?;
-    let count = decoder.length()?;
-    if count > rest.len() {
-        return decoder.cut();
-    }
-    let codes = (0..count).map(|_| decoder.code()).collect::<Result<Vec<_>, _>>()?;
-    let mut values = Vec::with_capacity(count);
+    let (mut decoder, codes) = CandidDecoder::begin(bytes, names)?;
+    let mut values = Vec::with_capacity(codes.len());
     for code in codes {
         let mut text = String::new();
         decoder.value(code, 0, &mut text)?;
         values.push(text);
     }
-    if !decoder.rest.is_empty() {
-        return error(format!("{} bytes are left behind the last value", decoder.rest.len()));
-    }
+    decoder.end()?;
     Ok(format!("({})", values.join(", ")))
 }
 
 /// A composite type of the table at the beginning of the bytes.
-enum TypeEntry {
+pub(super) enum TypeEntry {
     Opt(i64),
     Vec(i64),
     Record(Vec<(u32, i64)>),
@@ -45,7 +34,7 @@ enum TypeEntry {
     Reference,
 }
 
-struct CandidDecoder<'a> {
+pub(super) struct CandidDecoder<'a> {
     rest: &'a [u8],
     types: Vec<Rc<TypeEntry>>,
     names: HashMap<u32, &'a str>,
@@ -53,27 +42,94 @@ struct CandidDecoder<'a> {
 }
 
 impl<'a> CandidDecoder<'a> {
+    /// Reads the table of types; returns the types of the values, which follow.
+    pub(super) fn begin(bytes: &'a [u8], names: &'a [String]) -> Result<(Self, Vec<i64>), CandidError> {
+        let names = names.iter().map(|name| (label_id(name), name.as_str())).collect();
+        let rest =
+            bytes.strip_prefix(b"DIDL").ok_or_else(|| CandidError("not Candid: it does not begin with DIDL".into()))?;
+        let mut decoder = Self { rest, types: Vec::new(), names, values: 0 };
+        decoder.read_types()?;
+        let count = decoder.length()?;
+        if count > rest.len() {
+            return decoder.cut();
+        }
+        let codes = (0..count).map(|_| decoder.code()).collect::<Result<Vec<_>, _>>()?;
+        Ok((decoder, codes))
+    }
+
+    /// Checks that nothing follows the last value.
+    pub(super) fn end(&self) -> Result<(), CandidError> {
+        match self.rest.len() {
+            0 => Ok(()),
+            left => error(format!("{left} bytes are left behind the last value")),
+        }
+    }
+
+    /// Counts a value, and refuses too many and too deep ones.
+    pub(super) fn count_value(&mut self, depth: usize) -> Result<(), CandidError> {
+        self.values += 1;
+        if depth > DEEPEST {
+            return error(format!("it is nested too deeply: {DEEPEST} levels are the limit"));
+        }
+        if self.values > MOST_VALUES {
+            return error(format!("it holds more than {MOST_VALUES} values, which is the limit"));
+        }
+        Ok(())
+    }
+
+    /// A composite type, by its code.
+    pub(super) fn entry(&self, code: i64) -> Result<Rc<TypeEntry>, CandidError> {
+        let entry = usize::try_from(code).ok().and_then(|index| self.types.get(index));
+        entry.cloned().map_or_else(|| error(format!("the type {code} has no meaning")), Ok)
+    }
+
+    /// A whole number of a fixed width in bytes.
+    pub(super) fn fixed(&mut self, width: u8, is_signed: bool) -> Result<i128, CandidError> {
+        let mut wide = [0; 16];
+        let bytes = self.bytes(width.into())?;
+        wide[..bytes.len()].copy_from_slice(bytes);
+        let unused = 128 - u32::from(width) * 8;
+        Ok(if is_signed { i128::from_le_bytes(wide) << unused >> unused } else { i128::from_le_bytes(wide) })
+    }
+
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], CandidError> {
+        Ok(self.bytes(N)?.try_into().unwrap_or([0; N]))
+    }
+
+    pub(super) fn text(&mut self) -> Result<&'a str, CandidError> {
+        let length = self.length()?;
+        std::str::from_utf8(self.bytes(length)?).map_err(|_| CandidError("a text is not UTF-8".into()))
+    }
+
+    pub(super) fn principal(&mut self) -> Result<&'a [u8], CandidError> {
+        if self.byte()? != 1 {
+            return error("a principal that is not shown");
+        }
+        let length = self.length()?;
+        self.bytes(length)
+    }
+
     fn cut<T>(&self) -> Result<T, CandidError> {
         error("it ends too early")
     }
 
-    fn bytes(&mut self, count: usize) -> Result<&'a [u8], CandidError> {
+    pub(super) fn bytes(&mut self, count: usize) -> Result<&'a [u8], CandidError> {
         let Some((taken, rest)) = self.rest.split_at_checked(count) else { return self.cut() };
         self.rest = rest;
         Ok(taken)
     }
 
-    fn byte(&mut self) -> Result<u8, CandidError> {
+    pub(super) fn byte(&mut self) -> Result<u8, CandidError> {
         Ok(self.bytes(1)?[0])
     }
 
-    fn number(&mut self, is_signed: bool) -> Result<WholeNumber, CandidError> {
+    pub(super) fn number(&mut self, is_signed: bool) -> Result<WholeNumber, CandidError> {
         let Some((number, length)) = WholeNumber::read(self.rest, is_signed) else { return self.cut() };
         self.rest = &self.rest[length..];
         Ok(number)
     }
 
-    fn length(&mut self) -> Result<usize, CandidError> {
+    pub(super) fn length(&mut self) -> Result<usize, CandidError> {
         let number = self.number(false)?;
         number.to_i128().and_then(|number| usize::try_from(number).ok()).map_or_else(|| self.cut(), Ok)
     }
@@ -143,19 +199,11 @@ impl<'a> CandidDecoder<'a> {
     }
 
     fn value(&mut self, code: i64, depth: usize, text: &mut String) -> Result<(), CandidError> {
-        self.values += 1;
-        if depth > DEEPEST {
-            return error(format!("it is nested too deeply: {DEEPEST} levels are the limit"));
-        }
-        if self.values > MOST_VALUES {
-            return error(format!("it holds more than {MOST_VALUES} values, which is the limit"));
-        }
+        self.count_value(depth)?;
         if let Some(simple) = Simple::coded(code) {
             return self.simple(simple, text);
         }
-        let index = usize::try_from(code).ok().filter(|&index| index < self.types.len());
-        let Some(index) = index else { return error(format!("the type {code} has no meaning")) };
-        let entry = Rc::clone(&self.types[index]);
+        let entry = self.entry(code)?;
         match &*entry {
             &TypeEntry::Opt(inner) => match self.byte()? {
                 0 => text.push_str("null"),
@@ -229,37 +277,13 @@ impl<'a> CandidDecoder<'a> {
             Simple::Nat => format!("{} : nat", self.number(false)?.in_words()),
             Simple::Int => format!("{} : int", self.number(true)?.in_words()),
             Simple::Unsigned(width) | Simple::Signed(width) => {
-                let mut wide = [0; 16];
-                let bytes = self.bytes(width.into())?;
-                wide[..bytes.len()].copy_from_slice(bytes);
-                let unused = 128 - u32::from(width) * 8;
-                let value = match simple {
-                    Simple::Signed(_) => i128::from_le_bytes(wide) << unused >> unused,
-                    _ => i128::from_le_bytes(wide),
-                };
+                let value = self.fixed(width, matches!(simple, Simple::Signed(_)))?;
                 format!("{value} : {}", simple.name())
             }
-            Simple::Float32 => {
-                let bytes = self.bytes(4)?.try_into().unwrap_or_default();
-                format!("{:?} : float32", f32::from_le_bytes(bytes))
-            }
-            Simple::Float64 => {
-                let bytes = self.bytes(8)?.try_into().unwrap_or_default();
-                format!("{:?} : float64", f64::from_le_bytes(bytes))
-            }
-            Simple::Text => {
-                let length = self.length()?;
-                let content = self.bytes(length)?;
-                let content = std::str::from_utf8(content).map_err(|_| CandidError("a text is not UTF-8".into()))?;
-                quote(content)
-            }
-            Simple::Principal => {
-                if self.byte()? != 1 {
-                    return error("a principal that is not shown");
-                }
-                let length = self.length()?;
-                format!("principal \"{}\"", principal_text(self.bytes(length)?))
-            }
+            Simple::Float32 => format!("{:?} : float32", f32::from_le_bytes(self.array()?)),
+            Simple::Float64 => format!("{:?} : float64", f64::from_le_bytes(self.array()?)),
+            Simple::Text => quote(self.text()?),
+            Simple::Principal => format!("principal \"{}\"", principal_text(self.principal()?)),
         };
         Ok(())
     }

@@ -20,10 +20,13 @@ mod parser;
 mod principal;
 mod types;
 mod value;
+mod values;
 
 pub use decode::decode;
 pub use interface::Interface;
 pub use principal::{principal_bytes, principal_text};
+pub use value::CandidValue;
+pub use values::decode_values;
 
 use std::fmt;
 
@@ -75,6 +78,16 @@ pub fn encode_arguments(text: &str, method: Option<(&Interface, &str)>) -> Resul
             encode::encode(&values, &types, &Interface::default())
         }
     }
+}
+
+/// Converts values to bytes, with the types that names of an interface stand for.
+pub(crate) fn encode_values(
+    values: &[CandidValue],
+    types: &[&str],
+    interface: &Interface,
+) -> Result<Vec<u8>, CandidError> {
+    let types: Vec<_> = types.iter().map(|name| types::Type::Named((*name).to_owned())).collect();
+    encode::encode(values, &types, interface)
 }
 
 #[cfg(test)]

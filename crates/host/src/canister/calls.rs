@@ -1,6 +1,6 @@
 //! The calls that a canister makes, and its answers.
 
-use super::{Canister, MANAGEMENT, Origin, QueuedMessage, SELF};
+use super::{Canister, MANAGEMENT, Origin, QueuedMessage};
 use crate::system::{CANISTER_ERROR, CanisterResponse, DESTINATION_INVALID, Outgoing};
 
 impl Canister {
@@ -36,11 +36,11 @@ impl Canister {
     /// Sends a call that the canister makes: queues its message, or the answer of the management canister.
     pub(super) fn send(&mut self, context: u64, call: Outgoing) {
         let call = Box::new(call);
-        if call.callee == SELF {
+        if call.callee == self.id() {
             let (method, argument) = (call.method.clone(), call.argument.clone());
             let cycles = call.cycles;
-            let context = self.open(Origin::Own { context, call }, cycles);
-            self.tasks.push_back(QueuedMessage::Method { context, method, argument, caller: SELF.to_vec() });
+            let (context, caller) = (self.open(Origin::Own { context, call }, cycles), self.id().to_vec());
+            self.tasks.push_back(QueuedMessage::Method { context, method, argument, caller });
             return;
         }
         let response = if call.callee == MANAGEMENT && call.method == "raw_rand" {

@@ -3,7 +3,7 @@
 use super::WASM_PAGE;
 use super::metadata::{GlobalValue, MetadataError, SnapshotMetadata};
 use crate::edit::ImageEdit;
-use crate::sidecar::{Sidecar, SystemState};
+use crate::sidecar::Sidecar;
 use crate::wasm::{WasmError, WasmModule, unpacked};
 use serde_json::Value;
 use std::fs::{File, Permissions};
@@ -193,29 +193,7 @@ impl SnapshotFolder {
 
     /// The facts in the form in which a host writes them beside an image.
     pub fn sidecar(&self, module: &WasmModule) -> Result<Sidecar, FolderError> {
-        let metadata = &self.metadata;
-        let names = module.unique_global_names();
-        let globals =
-            metadata.globals_of(module).ok_or_else(|| FolderError::Globals(self.path.join(METADATA)))?.into_iter();
-        Ok(Sidecar {
-            module_name: None,
-            module_sha256: None,
-            snapshot_id: None,
-            time_unix_ns: Some(metadata.taken_at_ns),
-            memory_kind: Some(module.memory_kind().to_owned()),
-            memory_bytes: Some(metadata.memory_bytes),
-            heap_start: None,
-            globals: globals.filter_map(|(index, bits)| Some((names.get(index as usize)?.clone(), bits))).collect(),
-            calls: Vec::new(),
-            system: Some(SystemState {
-                time_ns: metadata.taken_at_ns,
-                timer_ns: metadata.timer_ns.unwrap_or(0),
-                performance: 0,
-                stable_pages: metadata.stable_bytes / WASM_PAGE,
-                certified_data: metadata.certified_data.clone(),
-                version: metadata.version,
-            }),
-        })
+        self.metadata.sidecar(module).ok_or_else(|| FolderError::Globals(self.path.join(METADATA)))
     }
 }
 

@@ -1,5 +1,7 @@
 //! `metadata.json` of a snapshot: the facts about a canister that its memories do not contain.
 
+use super::WASM_PAGE;
+use crate::sidecar::{Sidecar, SystemState};
 use crate::wasm::{GlobalType, WasmModule};
 use serde_json::{Value, json};
 
@@ -136,6 +138,31 @@ impl SnapshotMetadata {
             "certified_data": self.certified_data,
             "global_timer": timer,
             "on_low_wasm_memory_hook_status": self.low_memory_hook,
+        })
+    }
+
+    /// The facts in the form in which a host writes them beside an image; none if the globals are not those of the module.
+    pub fn sidecar(&self, module: &WasmModule) -> Option<Sidecar> {
+        let names = module.unique_global_names();
+        let globals = self.globals_of(module)?.into_iter();
+        Some(Sidecar {
+            module_name: None,
+            module_sha256: None,
+            snapshot_id: None,
+            time_unix_ns: Some(self.taken_at_ns),
+            memory_kind: Some(module.memory_kind().to_owned()),
+            memory_bytes: Some(self.memory_bytes),
+            heap_start: None,
+            globals: globals.filter_map(|(index, bits)| Some((names.get(index as usize)?.clone(), bits))).collect(),
+            calls: Vec::new(),
+            system: Some(SystemState {
+                time_ns: self.taken_at_ns,
+                timer_ns: self.timer_ns.unwrap_or(0),
+                performance: 0,
+                stable_pages: self.stable_bytes / WASM_PAGE,
+                certified_data: self.certified_data.clone(),
+                version: self.version,
+            }),
         })
     }
 

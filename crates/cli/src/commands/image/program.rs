@@ -17,7 +17,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub struct Start {
     /// The WASM module: a canister, or a plain one; may be gzipped
-    #[arg(value_name = "MODULE.wasm", required_unless_present = "load")]
+    #[arg(value_name = "MODULE.wasm")]
     module: Option<PathBuf>,
     /// Go on from this image, or this folder of a canister's snapshot, instead of beginning
     #[arg(long, value_name = "IMAGE", conflicts_with = "init")]
@@ -45,11 +45,26 @@ impl Start {
         if let Some(module) = &self.module {
             return Ok(module.clone());
         }
-        let image = self.load.as_deref().ok_or_else(|| Failure::Usage("there is no module".into()))?;
+        let image = self.load.as_deref().ok_or_else(|| Failure::Usage("there is no MODULE.wasm to run".into()))?;
         let parts = ImageParts::find(image, None).map_err(Failure::fault)?;
         parts.module_path.ok_or_else(|| {
             Failure::in_file(image, "its module does not lie beside it; name the module: MODULE.wasm --load IMAGE")
         })
+    }
+
+    /// True if neither a module nor an image is given.
+    pub fn is_empty(&self) -> bool {
+        self.module.is_none() && self.load.is_none()
+    }
+
+    /// The options for this program, and for those that are installed later.
+    pub fn options(&self) -> ProgramOptions {
+        let limits = MachineLimits {
+            instructions: self.instructions,
+            memory_bytes: self.memory.unwrap_or(MachineLimits::default().memory_bytes),
+        };
+        let time_ns = self.time.unwrap_or(World::default().time_ns);
+        ProgramOptions { limits, world: World { time_ns, seed: self.seed }, argument: self.init.clone() }
     }
 
     /// Starts the program, or resumes it.
@@ -58,12 +73,7 @@ impl Start {
         let bytes = std::fs::read(path).map_err(|error| Failure::in_file(path, reason(&error).to_lowercase()))?;
         let name = path.file_name().map_or_else(|| "module".into(), |name| name.to_string_lossy());
         let module = HostModule::new(&name, &bytes).map_err(|problem| Failure::in_file(path, problem))?;
-        let limits = MachineLimits {
-            instructions: self.instructions,
-            memory_bytes: self.memory.unwrap_or(MachineLimits::default().memory_bytes),
-        };
-        let time_ns = self.time.unwrap_or(World::default().time_ns);
-        let options = ProgramOptions { limits, world: World { time_ns, seed: self.seed }, argument: self.init.clone() };
+        let options = self.options();
         let started = match &self.load {
             Some(image) => return HostedProgram::load(module, &options, image).map_err(Failure::fault),
             None => HostedProgram::start(module, &options),
