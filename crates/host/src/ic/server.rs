@@ -93,7 +93,7 @@ fn attend(mut stream: &TcpStream, host: &IcHost, port: u16) -> io::Result<()> {
     stream.set_write_timeout(Some(SENDING))?;
     let mut reader = RequestReader::new(stream);
     loop {
-        let request = match reader.next() {
+        let request = match reader.next_request() {
             Ok(Some(request)) => request,
             Ok(None) => return Ok(()),
             Err(response) => return response.send(&mut stream, false),

@@ -48,7 +48,7 @@ impl<'a> RequestReader<'a> {
     }
 
     /// The next request; `Err` with the answer if it is not accepted, and `None` at the end of the connection.
-    pub fn next(&mut self) -> Result<Option<HttpRequest>, HttpResponse> {
+    pub fn next_request(&mut self) -> Result<Option<HttpRequest>, HttpResponse> {
         match self.read() {
             Ok(request) => Ok(Some(request)),
             Err(Missing::Over) => Ok(None),
