@@ -266,6 +266,8 @@ fn without_the_program_for_scripts_a_line_says_how_to_build_it() {
     let alone = place.file("highwater");
     // Copied by another process. A file that this process has open for writing cannot be executed while any child has inherited the descriptor.
     assert!(Command::new("cp").arg(HIGHWATER).arg(&alone).status().unwrap().success());
-    let run = Command::new(alone).args(["image", "eval", "1"]).env_remove("HIGHWATER_MOVM").output().unwrap();
-    Run::of(run).is_one_clear_line_about(&["highwater-movm is not beside", "cargo build"]);
+    let mut run = Command::new(alone);
+    run.args(["image", "eval", "1"]).env_remove("HIGHWATER_MOVM").env("XDG_CACHE_HOME", place.file("cache"));
+    let words = ["highwater-movm, which runs scripts, is not installed", "highwater image eval --install"];
+    Run::of(run.output().unwrap()).is_one_clear_line_about(&words);
 }

@@ -1,18 +1,25 @@
-//! `highwater-movm`: runs a Motoko script with `image` bound to a memory image. `highwater image eval` starts it.
+//! `highwater-movm`: runs a Motoko script over memory images. `highwater image eval` starts it.
 //!
-//! The interpreter (crate `motoko`) panics on some programs, never ends on others, and has no memory limit. So it runs here, in its own process, under
-//! limits ([`limits`]). Whatever ends it is reported in one line, with the position in the script.
+//! A script can run for ever and ask for any amount of memory. So it runs here, in its own process, under limits ([`limits`]). Whatever ends it is reported in
+//! one line, with the position in the script.
 //!
-//! * [`script`] parses and steps; [`image_value`] implements `image`; [`objects`] finds the objects of its heap; [`list`] holds results of many numbers;
-//!   [`show`] prints values.
+//! * [`script`] runs a script over the images that [`open`] opened: [`syntax`] parses it, [`machine`] evaluates it, [`base`] is its library, [`show`] prints
+//!   its result.
+//! * [`value`], [`number`] and [`compare`] are the values; [`image_value`] is `image`, and [`objects`] finds the objects of its heap.
 
+mod base;
+mod compare;
 mod image_value;
 mod limits;
-mod list;
+mod machine;
+mod number;
 mod objects;
+mod open;
 mod options;
 mod script;
 mod show;
+mod syntax;
+mod value;
 
 use options::MovmOptions;
 use std::process::ExitCode;
@@ -21,14 +28,20 @@ use std::process::ExitCode;
 static ALLOCATOR: limits::LimitedAllocator = limits::LimitedAllocator;
 
 /// The size of the interpreter's stack: it recurses with the nesting of a script.
-const STACK: usize = 256 << 20;
+const STACK: usize = 512 << 20;
+/// The part of it that a script may use; the rest is for native functions.
+const USABLE: usize = STACK - (16 << 20);
 
 fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == "--version") {
+        println!("highwater-movm {}", env!("CARGO_PKG_VERSION"));
+        return ExitCode::SUCCESS;
+    }
     let options = match MovmOptions::parse(std::env::args_os().skip(1)) {
         Ok(options) => options,
         Err(line) => return fail(&line, 2),
     };
-    let running = std::thread::Builder::new().stack_size(STACK).spawn(move || script::run(&options));
+    let running = std::thread::Builder::new().stack_size(STACK).spawn(move || script::run(&options, USABLE));
     let done = running.map(|running| running.join().unwrap_or_else(|_| Err("the interpreter panicked".into())));
     match done {
         Ok(Ok(text)) => {

@@ -38,6 +38,11 @@ impl HeapObjects {
         }
     }
 
+    /// The kinds that the heap can have.
+    pub fn kinds(&self) -> &[&'static str] {
+        self.heap.kinds()
+    }
+
     fn must_be_known(&self, kind: &str) -> Result<(), String> {
         if self.heap.kinds().contains(&kind) {
             return Ok(());

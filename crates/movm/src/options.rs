@@ -3,16 +3,23 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-const USAGE: &str = "usage: highwater-movm IMAGE (--expression TEXT | --script FILE) [--module FILE] [--parse] [--json] \
+const USAGE: &str = "usage: highwater-movm (IMAGE [--module FILE])… (--expression TEXT | --script FILE) [--parse] [--json] \
 [--steps N] [--seconds N] [--memory BYTES]; 'highwater image eval' starts it";
+
+/// An image, and its module.
+#[derive(Debug)]
+pub struct ImagePaths {
+    /// The image.
+    pub image: PathBuf,
+    /// The module, if names of fields are wanted.
+    pub module: Option<PathBuf>,
+}
 
 /// The options of one run: image, script, output and limits.
 #[derive(Debug, Default)]
 pub struct MovmOptions {
-    /// The image; not needed only to parse.
-    pub image: Option<PathBuf>,
-    /// Its module.
-    pub module: Option<PathBuf>,
+    /// The images; none are needed only to parse.
+    pub images: Vec<ImagePaths>,
     /// The script's name in messages.
     pub name: String,
     /// The script.
@@ -22,7 +29,7 @@ pub struct MovmOptions {
     /// Print a JSON document.
     pub json: bool,
     /// The most steps of the interpreter.
-    pub steps: usize,
+    pub steps: u64,
     /// The time limit in seconds.
     pub seconds: u64,
     /// The memory limit in bytes.
@@ -32,7 +39,7 @@ pub struct MovmOptions {
 impl MovmOptions {
     /// Parses the command line; the error is one line.
     pub fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Self, String> {
-        let mut options = Self { steps: 50_000_000, seconds: 60, memory: 1 << 30, ..Self::default() };
+        let mut options = Self { steps: 1_000_000_000, seconds: 60, memory: 1 << 30, ..Self::default() };
         let mut has_script = false;
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or_else(|| USAGE.to_owned());
@@ -52,16 +59,19 @@ impl MovmOptions {
                     options.name = path.display().to_string();
                     has_script = true;
                 }
-                Some("--module") => options.module = Some(value()?.into()),
-                Some("--steps") => options.steps = number(value()?)? as usize,
+                Some("--module") => match options.images.last_mut() {
+                    Some(paths) => paths.module = Some(value()?.into()),
+                    None => return Err(USAGE.to_owned()),
+                },
+                Some("--steps") => options.steps = number(value()?)?,
                 Some("--seconds") => options.seconds = number(value()?)?,
                 Some("--memory") => options.memory = number(value()?)? as usize,
                 Some("--parse") => options.parse = true,
                 Some("--json") => options.json = true,
                 Some(other) if other.starts_with("--") => return Err(USAGE.to_owned()),
-                _ => options.image = Some(argument.into()),
+                _ => options.images.push(ImagePaths { image: argument.into(), module: None }),
             }
         }
-        if has_script && (options.parse || options.image.is_some()) { Ok(options) } else { Err(USAGE.to_owned()) }
+        if has_script && (options.parse || !options.images.is_empty()) { Ok(options) } else { Err(USAGE.to_owned()) }
     }
 }

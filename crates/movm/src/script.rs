@@ -1,56 +1,49 @@
-//! Parses a script and steps through it.
+//! Parses a script and runs it over its images.
 
 use crate::image_value::ImageValue;
 use crate::limits::{enforce, note_position, position};
-use crate::objects::HeapObjects;
+use crate::machine::Machine;
+use crate::open::open;
 use crate::options::MovmOptions;
-use crate::show::{show, text_of};
-use highwater_image::{Image, Sidecar, WasmModule};
-use motoko::Dynamic;
-use motoko::ast::{Prog, Source};
-use motoko::parser_types::SyntaxError;
-use motoko::vm_types::{ActiveBorrow, Core, Interruption, Limit, Limits};
+use crate::show::{Style, show};
+use crate::syntax::ast::Declaration;
+use crate::syntax::parse;
+use crate::value::{Stop, Value};
 use serde_json::json;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::rc::Rc;
 
-/// Runs a script; returns the text to print, or an error of one line.
-pub fn run(options: &MovmOptions) -> Result<String, String> {
+/// Runs a script, which may use `stack` bytes of the stack; returns the text to print, or an error of one line.
+pub fn run(options: &MovmOptions, stack: usize) -> Result<String, String> {
     std::panic::set_hook(Box::new(|_| {}));
-    let image = match (&options.image, options.parse) {
-        (Some(path), false) => Some(open(path)?),
-        _ => None,
-    };
-    let mapped = image.map_or(0, Image::len);
-    enforce(&options.name, options.memory, options.seconds, mapped);
-    let program = parse(options)?;
-    let Some(image) = image else { return Ok(format!("{program:#?}")) };
-    let objects = HeapObjects::new(image, sidecar(options), module(options)?);
-    let mut core = Core::new(program);
-    if options.script.contains("import") {
-        // Loaded only if needed: reading the library takes a while.
-        let loaded = catch_unwind(AssertUnwindSafe(|| core.load_base()));
-        if !matches!(loaded, Ok(Ok(()))) {
-            return Err(format!("{}: the base library cannot be read", options.name));
-        }
+    let images = if options.parse { &[][..] } else { &options.images };
+    let images = images.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    enforce(&options.name, options.memory, options.seconds, images.iter().map(ImageValue::mapped).sum());
+    let program = parsed(options)?;
+    if options.parse {
+        return Ok(format!("{program:#?}"));
     }
-    core.assign("image", ImageValue::new(image, objects).into_value());
-    let lines = options.script.lines().count();
-    let ended = catch_unwind(AssertUnwindSafe(|| step_through(&mut core, options.steps, lines)));
-    let printed: Vec<String> = core.debug_print_out.iter().map(|line| text_of(&line.text)).collect();
+    let images: Vec<Value> = images.into_iter().map(|image| Value::Host(Rc::new(image))).collect();
+    let mut bound = vec![("images", Value::array(images.clone()))];
+    bound.extend(images.into_iter().next().map(|image| ("image", image)));
+    let mut machine = Machine::new(options.steps, stack);
+    let ended = catch_unwind(AssertUnwindSafe(|| machine.run(bound, &program)));
+    let printed = std::mem::take(&mut machine.printed);
     let value = match ended {
         Ok(Ok(value)) => value,
-        Ok(Err(why)) => return Err(failed(&printed, &why)),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked");
-            return Err(failed(&printed, &format!("the interpreter gave up: {}", one_line(text))));
-        }
+        Ok(Err(stop)) => return Err(failed(&printed, &in_words(stop))),
+        Err(_) => return Err(failed(&printed, "the interpreter gave up")),
     };
+    let result = show(&value, Style::Result);
+    let is_unit = matches!(value, Value::Unit);
+    // The process ends now: long chains of values need not be taken apart.
+    std::mem::forget((value, machine, program));
     if options.json {
-        return Ok(json!({"result": value, "printed": printed}).to_string());
+        return Ok(json!({"result": result, "printed": printed}).to_string());
     }
-    Ok(printed.into_iter().chain([value]).collect::<Vec<_>>().join("\n"))
+    // A script that ends with a print has no other result.
+    let result = Some(result).filter(|_| !is_unit || printed.is_empty());
+    Ok(printed.into_iter().chain(result).collect::<Vec<_>>().join("\n"))
 }
 
 /// An error line with the position in the script. Prints the script's output first.
@@ -59,84 +52,25 @@ fn failed(printed: &[String], why: &str) -> String {
     format!("{}: {why}", position())
 }
 
-/// Reads the image, which lives as long as the process.
-fn open(path: &Path) -> Result<&'static Image, String> {
-    let image = Image::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(Box::leak(Box::new(image)))
+fn parsed(options: &MovmOptions) -> Result<Vec<Declaration>, String> {
+    parse(&options.script).map_err(|problem| {
+        note_position(problem.at.line as usize, problem.at.column as usize);
+        format!("{}: syntax: {}", position(), problem.what)
+    })
 }
 
-fn sidecar(options: &MovmOptions) -> Sidecar {
-    options.image.as_deref().map_or_else(Sidecar::default, Sidecar::read_lossy)
-}
-
-fn module(options: &MovmOptions) -> Result<Option<WasmModule>, String> {
-    let Some(path) = &options.module else { return Ok(None) };
-    let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    WasmModule::parse(&bytes).map(Some).map_err(|problem| format!("{}: {problem}", path.display()))
-}
-
-fn parse(options: &MovmOptions) -> Result<Prog, String> {
-    let parsed = catch_unwind(AssertUnwindSafe(|| motoko::parse(&options.script)));
-    match parsed {
-        Ok(Ok(program)) => Ok(program),
-        Ok(Err(error)) => Err(syntax_line(options, &error)),
-        Err(_) => Err(format!("{}: the parser gave up", options.name)),
-    }
-}
-
-fn syntax_line(options: &MovmOptions, error: &SyntaxError) -> String {
-    let (offset, what) = match error {
-        SyntaxError::InvalidToken { location } => (Some(*location), "this cannot be read".to_owned()),
-        SyntaxError::UnrecognizedEOF { location, .. } => (Some(*location), "it ends too early".to_owned()),
-        SyntaxError::UnrecognizedToken { token, start, .. } | SyntaxError::ExtraToken { token, start, .. } => {
-            (Some(*start), format!("'{token}' is not expected"))
-        }
-        SyntaxError::Custom { message } => (None, one_line(message)),
-    };
-    if let Some(before) = offset.and_then(|offset| options.script.get(..offset)) {
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().map_or(1, |last| last.chars().count() + 1);
-        note_position(line, column);
-    }
-    format!("{}: syntax: {what}", position())
-}
-
-/// Steps to the end; returns the value, or the reason why there is none.
-fn step_through(core: &mut Core, steps: usize, lines: usize) -> Result<String, String> {
-    let limits = Limits::none().step(steps);
-    loop {
-        // Positions in the base library are not positions in the script.
-        if let Source::Known(known) = ActiveBorrow::cont_source(core)
-            && known.line <= lines
-        {
-            note_position(known.line, known.col);
-        }
-        match core.step(&limits) {
-            Ok(_) => {}
-            Err(Interruption::Done(value)) => return Ok(show(core, &value)),
-            Err(interruption) => return Err(in_words(&interruption, steps)),
-        }
-    }
-}
-
-fn in_words(interruption: &Interruption, steps: usize) -> String {
-    match interruption {
-        Interruption::Limit(Limit::Step) => format!("did not end within {steps} steps"),
-        Interruption::Other(line) => line.clone(),
-        Interruption::UnboundIdentifer(name) => format!("nothing is called '{}'", name.string.as_str()),
-        Interruption::TypeMismatch(_) => "a value of another type is needed here".into(),
-        Interruption::DivideByZero => "a division by zero".into(),
-        Interruption::IndexOutOfBounds => "an index beyond the end".into(),
-        Interruption::AssertionFailure => "an assertion failed".into(),
-        Interruption::NoMatchingCase => "no case matches".into(),
-        Interruption::ModuleFileNotFound(_) => "there is nothing to import here".into(),
-        Interruption::NotYetImplemented(..) => "the interpreter does not know how to do this yet".into(),
-        other => one_line(&format!("{other:?}")),
+fn in_words(stop: Stop) -> String {
+    match stop {
+        Stop::Trap(line) => one_line(&line),
+        Stop::Break(Some(label), _) | Stop::Continue(Some(label)) => format!("no loop has the label '{label}'"),
+        Stop::Break(None, _) | Stop::Continue(None) => "'break' and 'continue' stand in a loop".into(),
+        Stop::Return(_) => "'return' stands in a function; the last expression of a script is its result".into(),
+        Stop::Absent => "'!' stands in do ? { … }".into(),
     }
 }
 
 fn one_line(text: &str) -> String {
-    const LONGEST: usize = 200;
+    const LONGEST: usize = 400;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &line[..end]),

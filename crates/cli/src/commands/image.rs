@@ -12,6 +12,7 @@ mod latest;
 mod program;
 mod pull;
 mod run;
+mod script_program;
 pub mod show;
 mod socket;
 mod update;

@@ -1,6 +1,7 @@
-//! `highwater image eval`: runs a Motoko script over an image, in a separate process.
+//! `highwater image eval`: runs a Motoko script over images, in a separate process.
 
-use super::latest;
+use super::script_program::PROGRAM;
+use super::{latest, script_program};
 use crate::failure::{Failure, reason};
 use crate::output::{Output, say};
 use crate::print::text::printable;
@@ -16,47 +17,57 @@ use std::process::{Command, Stdio};
 /// The arguments of `highwater image eval`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  highwater image eval --install                      once: builds what runs scripts
   highwater image eval 'image.size()' -f app.img
-  highwater image eval 'image.count(\"Object\")'   of the image pulled last
+  highwater image eval 'image.count(\"Object\")'      of the image pulled last
   highwater image eval 'image.find(\"owner-17\")'
+  highwater image eval 'images[1].size() - images[0].size()' -f a.img -f b.img
   highwater image eval -s largest.mo -f app.img
   highwater image eval -p '1 + 2'                     how it is parsed
 
-'image' has size(), [i], nat8(i), nat16(i), nat32(i), nat64(i), slice(i, n), text(i), find(text or blob), pages(), objects(kind), \
-count(kind), field(object, name) and retained(object). The script runs in highwater-movm, under limits of its own.")]
+'image' is the first image, 'images' is the array of all. An image has size(), [i], nat8(i), nat16(i), nat32(i), nat64(i), \
+vals(), slice(i, n), text(i), find(text or blob), pages(), kinds(), objects(kind), count(kind), field(object, name), \
+retained(object) and name(). The result is the value of the last expression.
+
+A script is Motoko without actors: functions, classes, loops, 'switch', 'debug_show', and Array, Blob, Bool, Buffer, Char, \
+Debug, Float, HashMap, Int, Iter, List, Map, Nat, Nat8 …, Option, Result, Set, Text, TrieMap of mo:base and mo:core. \
+It runs in highwater-movm, under limits of its own. That program lies beside highwater or in the user's cache; HIGHWATER_MOVM \
+names another one.")]
 pub struct EvalArgs {
     /// The script itself
-    #[arg(value_name = "SCRIPT", required_unless_present = "script", conflicts_with = "script")]
+    #[arg(value_name = "SCRIPT", required_unless_present_any = ["script", "install"], conflicts_with = "script")]
     expression: Option<String>,
     /// A file with the script
     #[arg(short, long, value_name = "FILE.mo")]
     script: Option<PathBuf>,
-    /// The image [default: the one that was pulled or captured last]
-    #[arg(short, long, value_name = "IMAGE")]
-    file: Option<PathBuf>,
-    /// The module that the image is of: names of fields [default: the one that its .json names, if it lies beside it]
-    #[arg(long, value_name = "MODULE.wasm")]
-    module: Option<PathBuf>,
+    /// An image; several are images[0], images[1] … [default: the one that was pulled or captured last]
+    #[arg(short, long = "file", value_name = "IMAGE")]
+    files: Vec<PathBuf>,
+    /// The module that an image is of, in the order of the images: names of fields [default: the one that its .json names, if it lies beside it]
+    #[arg(long = "module", value_name = "MODULE.wasm")]
+    modules: Vec<PathBuf>,
     /// Print how the script is parsed, and run nothing
     #[arg(short, long)]
     parse: bool,
     /// Steps that the script may take
-    #[arg(long, value_name = "N", default_value_t = 50_000_000)]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000_000)]
     steps: u64,
     /// Seconds that it may take
     #[arg(long, value_name = "N", default_value_t = 60)]
     seconds: u64,
-    /// Memory that it may take, besides the image [default: 1GiB]
+    /// Memory that it may take, besides the images [default: 1GiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
     /// Print one JSON document ("schema": 2) instead of text
     #[arg(long, conflicts_with = "parse")]
     json: bool,
+    /// Build highwater-movm, which runs scripts, with cargo, and install it in the user's cache
+    #[arg(long, conflicts_with_all = ["expression", "script", "files", "modules", "parse", "json"])]
+    install: bool,
+    /// The checkout of Highwater to build it from [default: the one around the current directory, or the one that highwater was built from]
+    #[arg(long, value_name = "DIR", requires = "install")]
+    from: Option<PathBuf>,
 }
-
-/// The program that runs scripts, and the variable that can name another one.
-const PROGRAM: &str = "highwater-movm";
-const VARIABLE: &str = "HIGHWATER_MOVM";
 
 /// The reason, from the interpreter's last output before a signal killed it. Empty if that shows none: any process may have sent the signal.
 fn why_killed(said: &str) -> &'static str {
@@ -69,12 +80,16 @@ fn why_killed(said: &str) -> &'static str {
 impl EvalArgs {
     /// Runs the script, and prints its result.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        let program = find_program()?;
+        if self.install {
+            let program = script_program::install(self.from.as_deref())?;
+            return output.text(&format!("{} runs scripts now\n", program.display()));
+        }
+        let program = script_program::find()?;
         let mut command = Command::new(&program);
-        let image = if self.parse { None } else { Some(self.image()?) };
-        if let Some(image) = &image {
+        let images = if self.parse { Vec::new() } else { self.images()? };
+        for (index, image) in images.iter().enumerate() {
             command.arg(image);
-            if let Some(module) = self.module.clone().or_else(|| module_beside(image)) {
+            if let Some(module) = self.modules.get(index).cloned().or_else(|| module_beside(image)) {
                 command.arg("--module").arg(module);
             }
         }
@@ -90,7 +105,7 @@ impl EvalArgs {
         let ended =
             ended.map_err(|error| Failure::in_file(&program, format_args!("cannot be started: {}", reason(&error))))?;
         if ended.status.success() {
-            return self.print(output, image.as_deref(), &ended.stdout);
+            return self.print(output, &images, &ended.stdout);
         }
         output.bytes(&ended.stdout)?;
         let said = String::from_utf8_lossy(&ended.stderr);
@@ -107,7 +122,7 @@ impl EvalArgs {
         }
     }
 
-    fn print(&self, output: &mut Output, image: Option<&Path>, printed: &[u8]) -> Result<(), Failure> {
+    fn print(&self, output: &mut Output, images: &[PathBuf], printed: &[u8]) -> Result<(), Failure> {
         if !self.json {
             let text = String::from_utf8_lossy(printed);
             return text.lines().try_for_each(|line| output.text(&format!("{}\n", printable(line))));
@@ -116,22 +131,26 @@ impl EvalArgs {
             .map_err(|error| Failure::fault(format_args!("{PROGRAM} said something that is no JSON: {error}")))?;
         document["schema"] = json::SCHEMA.into();
         document["command"] = "image eval".into();
-        document["file"] = json!(image);
+        document["file"] = json!(images.first());
+        document["files"] = json!(images);
         output.json(document)
     }
 
-    fn image(&self) -> Result<PathBuf, Failure> {
-        if let Some(file) = &self.file {
-            return Ok(file.clone());
+    fn images(&self) -> Result<Vec<PathBuf>, Failure> {
+        if self.modules.len() > self.files.len().max(1) {
+            return Err(Failure::Usage("there are more modules than images".into()));
+        }
+        if !self.files.is_empty() {
+            return Ok(self.files.clone());
         }
         let Some(latest) = latest::recall() else {
             return Err(Failure::fault("no image was pulled yet; name one with -f"));
         };
-        if !latest.is_file() {
+        if !latest.exists() {
             return Err(Failure::in_file(&latest, "is gone: it was pulled last; name another one with -f"));
         }
         say(&format!("the image that came last: {}", latest.display()));
-        Ok(latest)
+        Ok(vec![latest])
     }
 }
 
@@ -139,23 +158,6 @@ impl EvalArgs {
 fn module_beside(image: &Path) -> Option<PathBuf> {
     let name = Sidecar::read_lossy(image).module_name?;
     Some(image.with_file_name(Path::new(&name).file_name()?)).filter(|module| module.is_file())
-}
-
-fn find_program() -> Result<PathBuf, Failure> {
-    if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
-        let named = PathBuf::from(named);
-        return match named.is_file() {
-            true => Ok(named),
-            false => Err(Failure::in_file(&named, format_args!("is no program, and {VARIABLE} names it"))),
-        };
-    }
-    let beside = std::env::current_exe().ok().map(|command| command.with_file_name(PROGRAM));
-    beside.filter(|program| program.is_file()).ok_or_else(|| {
-        Failure::fault(format_args!(
-            "{PROGRAM} is not beside this program; build it with 'cargo build --release --manifest-path crates/movm/Cargo.toml \
-             --target-dir target', or name it in {VARIABLE}"
-        ))
-    })
 }
 
 #[cfg(test)]
