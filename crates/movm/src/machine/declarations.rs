@@ -55,8 +55,10 @@ impl Machine {
                     return refuse(format!("{path} does not have all of these names"));
                 }
             }
-            // They were declared before the block began.
-            DeclarationNode::Function(..) | DeclarationNode::Class(_) | DeclarationNode::Type => {}
+            // They were declared before the block began, and are the value of a block that ends with them.
+            DeclarationNode::Function(name, _) => return scope.value(*name),
+            DeclarationNode::Class(class) => return scope.value(class.name),
+            DeclarationNode::Type => {}
         }
         Ok(Value::Unit)
     }

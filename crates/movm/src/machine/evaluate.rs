@@ -3,7 +3,7 @@
 use super::{Closure, Machine, Scope, note};
 use crate::show::{Style, show};
 use crate::syntax::Symbol;
-use crate::syntax::ast::{BinaryOperator, Expression, Literal, Node, RecordField};
+use crate::syntax::ast::{BinaryOperator, Expression, Function, Literal, Node, RecordField};
 use crate::value::{Array, Evaluated, Object, Stop, Value, Variable, refuse};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -56,9 +56,7 @@ impl Machine {
                 note(expression.at);
                 super::operators::unary(*operator, &inner)
             }
-            Node::Function(function) => {
-                Ok(Value::Closure(Rc::new(Closure { function: function.clone(), scope: scope.clone() })))
-            }
+            Node::Function(function) => Ok(closure(scope, function)),
             _ => self.build(scope, expression),
         }
     }
@@ -171,6 +169,17 @@ impl Machine {
         }
         Ok(Value::Object(Rc::new(Object::new(made))))
     }
+}
+
+/// A function as a value. Its name, if it has one, is known inside of it.
+fn closure(scope: &Rc<Scope>, function: &Rc<Function>) -> Value {
+    let Some(name) = function.name else {
+        return Value::Closure(Rc::new(Closure { function: function.clone(), scope: scope.clone() }));
+    };
+    let inside = Scope::inside(scope);
+    let value = Value::Closure(Rc::new(Closure { function: function.clone(), scope: inside.clone() }));
+    inside.declare(name, false, Some(value.clone()));
+    value
 }
 
 fn project(of: &Value, index: usize) -> Evaluated {
