@@ -93,11 +93,13 @@ impl Machine {
             Node::Variant(name, Some(inner)) => Ok(Value::Variant(*name, Rc::new(self.evaluate(scope, inner)?))),
             Node::Break(label, value) => {
                 let value = self.optional(scope, value.as_deref())?;
+                note(expression.at);
                 Err(Stop::Break(*label, value))
             }
             Node::Continue(label) => Err(Stop::Continue(*label)),
             Node::Return(value) => {
                 let value = self.optional(scope, value.as_deref())?;
+                note(expression.at);
                 Err(Stop::Return(value))
             }
             Node::Assert(inner) => match self.truth(scope, inner)? {

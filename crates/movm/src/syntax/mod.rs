@@ -34,3 +34,32 @@ pub struct SyntaxProblem {
 
 /// The result of one step of the parser.
 pub type Parsed<T> = Result<T, SyntaxProblem>;
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    /// Real scripts, cut off and with holes at every character: the parser returns, whatever it reads.
+    #[test]
+    fn damaged_scripts_are_refused_without_a_panic() {
+        let cases = include_str!("../../tests/fixtures/language/cases.txt");
+        let (mut parsed, mut refused) = (0, 0);
+        for case in cases.split("\n== ") {
+            let lines = case.lines().skip(1).filter(|line| !line.starts_with("-- "));
+            let script: String = lines.map(|line| format!("{}\n", line.trim_start_matches("=> "))).collect();
+            for (at, character) in script.char_indices() {
+                let hole = format!("{}{}", &script[..at], &script[at + character.len_utf8()..]);
+                for text in [&script[..at], &hole] {
+                    match parse(text) {
+                        Ok(_) => parsed += 1,
+                        Err(problem) => {
+                            assert!(!problem.what.contains('\n') && problem.at.line > 0, "{text}");
+                            refused += 1;
+                        }
+                    }
+                }
+            }
+        }
+        assert!(parsed > 1000 && refused > 1000, "{parsed} parsed, {refused} refused");
+    }
+}

@@ -25,6 +25,7 @@ impl Folder {
     }
 
     /// Runs the program in the folder.
+    #[allow(dead_code, reason = "not all tests use it")]
     pub fn movm(&self, arguments: &[&str]) -> Output {
         Command::new(MOVM).current_dir(&self.0).args(arguments).output().unwrap()
     }
