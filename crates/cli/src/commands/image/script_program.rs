@@ -33,9 +33,8 @@ pub fn find() -> Result<PathBuf, Failure> {
             Err(problem) => other = other.or(Some(problem)),
         }
     }
-    Err(other.unwrap_or_else(|| {
-        Failure::fault(format_args!("{PROGRAM}, which runs scripts, is not installed; {INSTALL}"))
-    }))
+    Err(other
+        .unwrap_or_else(|| Failure::fault(format_args!("{PROGRAM}, which runs scripts, is not installed; {INSTALL}"))))
 }
 
 /// Builds the program from the sources in `from`, or from the checkout that is known, into the user's cache. Cargo's progress is shown.
@@ -73,9 +72,9 @@ fn sources(from: Option<&Path>) -> Result<PathBuf, Failure> {
     let in_checkout = |folder: &Path| Some(folder.join("crates/movm")).filter(|path| path.join("Cargo.toml").is_file());
     if let Some(from) = from {
         let itself = Some(from.to_owned()).filter(|path| path.ends_with("movm") && path.join("Cargo.toml").is_file());
-        return in_checkout(from).or(itself).ok_or_else(|| {
-            Failure::in_file(from, "is no checkout of Highwater: it has no crates/movm/Cargo.toml")
-        });
+        return in_checkout(from)
+            .or(itself)
+            .ok_or_else(|| Failure::in_file(from, "is no checkout of Highwater: it has no crates/movm/Cargo.toml"));
     }
     let here = std::env::current_dir().ok();
     let around = here.as_deref().and_then(|here| here.ancestors().find_map(in_checkout));
@@ -90,11 +89,14 @@ fn sources(from: Option<&Path>) -> Result<PathBuf, Failure> {
 /// Asks a program for its version.
 fn has_version(program: &Path) -> Result<(), Failure> {
     let asked = Command::new(program).arg("--version").stdin(Stdio::null()).output();
-    let asked = asked.map_err(|error| Failure::in_file(program, format_args!("cannot be started: {}", reason(&error))))?;
+    let asked =
+        asked.map_err(|error| Failure::in_file(program, format_args!("cannot be started: {}", reason(&error))))?;
     let said = String::from_utf8_lossy(&asked.stdout);
     match said.trim().strip_prefix(PROGRAM).map(str::trim) {
         Some(VERSION) => Ok(()),
-        Some(other) => Err(Failure::in_file(program, format_args!("is version {other}, and highwater is {VERSION}; {INSTALL}"))),
+        Some(other) => {
+            Err(Failure::in_file(program, format_args!("is version {other}, and highwater is {VERSION}; {INSTALL}")))
+        }
         None => Err(Failure::in_file(program, format_args!("is no {PROGRAM} {VERSION}; {INSTALL}"))),
     }
 }
