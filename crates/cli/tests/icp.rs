@@ -7,7 +7,7 @@ mod support;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use support::{Place, live::wait_for};
+use support::{Place, Run, live::wait_for};
 
 const CANISTER: &str = "rrkah-fqaaa-aaaaa-aaaaq-cai";
 
@@ -85,6 +85,17 @@ impl IcHost {
         self.try_icp(&[&["canister"], arguments, &["-n", &network, "-k", "fetch"]].concat())
     }
 
+    /// A command of ours about the canister, through `icp`.
+    #[track_caller]
+    fn highwater(&self, line: &str) -> Run {
+        let home = self.place.file("home");
+        let mut command = self.place.command(line.split(' '));
+        command.args(["--canister", CANISTER, "--network", &format!("http://{}", self.address)]);
+        command.env("HIGHWATER_ICP", &self.icp).env("HOME", &home).env("XDG_STATE_HOME", &home);
+        command.env("XDG_DATA_HOME", &home).env("XDG_CONFIG_HOME", &home).env("XDG_CACHE_HOME", &home);
+        Run::of(command.env("DO_NOT_TRACK", "1").env("RUST_BACKTRACE", "0").output().unwrap())
+    }
+
     #[track_caller]
     fn refused(&self, arguments: &[&str]) -> String {
         let (is_ok, printed, errors) = self.try_canister(arguments);
@@ -107,13 +118,6 @@ impl Drop for IcHost {
     }
 }
 
-fn put_module(place: &Place, name: &str) -> String {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let packed = crates.join(format!("host/tests/fixtures/{name}.wasm.zst"));
-    let module = zstd::decode_all(std::fs::File::open(packed).unwrap()).unwrap();
-    place.write(&format!("{name}.wasm"), module).to_str().unwrap().to_owned()
-}
-
 /// `(42 : nat)`, without spaces and line ends around it.
 #[track_caller]
 fn add(host: &IcHost, number: u32) -> String {
@@ -124,7 +128,7 @@ fn add(host: &IcHost, number: u32) -> String {
 fn a_snapshot_is_downloaded_uploaded_and_restored() {
     for name in ["busy", "busy32"] {
         let Some(host) = IcHost::start(&[]) else { return };
-        let module = put_module(&host.place, name);
+        let module = host.place.module(name).to_str().unwrap().to_owned();
         host.canister(&["install", CANISTER, "--wasm", &module, "--yes"]);
         assert_eq!(add(&host, 40), "(40 : nat)");
         let refused = host.refused(&["snapshot", "create", CANISTER]);
@@ -165,7 +169,7 @@ fn a_snapshot_is_downloaded_uploaded_and_restored() {
 #[test]
 fn a_hosted_module_is_a_canister_and_callers_have_identities() {
     let place = Place::new();
-    let module = put_module(&place, "busy");
+    let module = place.module("busy").to_str().unwrap().to_owned();
     let Some(host) = IcHost::start(&[&module]) else { return };
     assert_eq!(add(&host, 5), "(5 : nat)");
     let interface = host.canister(&["metadata", CANISTER, "candid:service"]);
@@ -184,4 +188,52 @@ fn a_hosted_module_is_a_canister_and_callers_have_identities() {
     // The other side of the same host.
     let called = host.place.run(["image", "call", "--socket", host.socket.to_str().unwrap(), "add(3)"]);
     assert!(called.stdout.contains("10"), "{called:?}");
+}
+
+/// The figures of a heap, without the names of its file, and without its holes: icp writes none.
+fn heap(place: &Place, path: &str) -> serde_json::Value {
+    let mut heap = place.json(&format!("image heap {path}"));
+    for member in ["file", "source", "recording", "data_bytes"] {
+        heap.as_object_mut().unwrap().remove(member);
+    }
+    heap
+}
+
+#[test]
+fn a_canister_by_name_is_pulled_edited_uploaded_and_restored() {
+    let Some(host) = IcHost::start(&[]) else { return };
+    let module = host.place.module("regions");
+    host.canister(&["install", CANISTER, "--wasm", module.to_str().unwrap(), "--yes"]);
+    host.canister(&["call", CANISTER, "write", "(\"in stable memory\")"]);
+    let running = host.highwater("image create");
+    assert!(running.code == 1 && running.stderr.contains("is running"), "{running:?}");
+    let created = host.highwater("image create --stop");
+    assert!(created.stdout.starts_with("snapshot 0000"), "{created:?}");
+    assert!(created.stderr.contains("was started again"), "{created:?}");
+    host.highwater("image info").stdout_has(&["(running), by icp", "snapshots  1"]);
+    let pulled = host.highwater("image pull -f D");
+    assert_eq!(pulled.code, 0, "{pulled:?}");
+    // The heap that the folder shows is the one that the host itself gives out.
+    let socket = host.socket.to_str().unwrap();
+    assert_eq!(host.place.run(["image", "pull", "--socket", socket, "-f", "own.img"]).code, 0);
+    assert_eq!(heap(&host.place, "D"), heap(&host.place, "own.img --module regions.wasm"));
+    host.place.highwater("image show D count").stdout_has(&["\n1\n"]);
+    // The edited value comes back from the canister.
+    assert_eq!(host.place.highwater("image edit D count=41 -o E").code, 0);
+    host.canister(&["stop", CANISTER]);
+    let sent = host.json(&["snapshot", "upload", CANISTER, "-i", "E"]);
+    host.canister(&["snapshot", "restore", CANISTER, sent["snapshot_id"].as_str().unwrap()]);
+    host.canister(&["start", CANISTER]);
+    assert_eq!(host.canister(&["call", CANISTER, "write", "(\"in stable memory\")"]).trim(), "(42 : nat)");
+    let read = host.canister(&["call", CANISTER, "read", "(16)"]);
+    assert!(read.contains("in stable memory") && read.contains("4_711"), "{read}");
+    // A series, in which the canister grows.
+    let watched = host.highwater("image watch --every 1ms --count 2 --stop -o series");
+    assert_eq!((watched.code, watched.stdout.lines().count()), (0, 2), "{watched:?}");
+    host.highwater("image update --stop").stdout_has(&["snapshot 0000"]);
+    let mut folders: Vec<_> =
+        std::fs::read_dir(host.place.file("series")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    let compared = host.place.run([Path::new("image"), Path::new("diff"), &folders[0], &folders[1]]);
+    compared.stdout_has(&["before", "after"]);
 }

@@ -228,12 +228,11 @@ impl<'a> StoppedCanister<'a> {
             registered.map_err(|error| Failure::fault(reason(&error)))?;
         }
         let mut stopped = Self { canister, is_started: false, interrupted };
-        canister.ask(canister.tool.stop).map_err(|failure| {
+        canister.ask(canister.tool.stop).inspect_err(|_| {
             // A tool that was interrupted, or did not wait long enough, may have stopped it nevertheless.
             if canister.status().is_ok_and(|status| status == CanisterStatus::Running) {
                 stopped.is_started = true;
             }
-            failure
         })?;
         Ok(stopped)
     }

@@ -37,12 +37,10 @@ impl Drop for Folder {
     }
 }
 
-/// The command, which `./test` has built before.
+/// The command, which is built with the workspace.
 #[allow(dead_code, reason = "not all tests use it")]
 pub fn highwater() -> PathBuf {
-    let named = std::env::var_os("HIGHWATER").map(PathBuf::from);
-    let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/debug/highwater");
-    let highwater = named.unwrap_or(usual);
+    let highwater = Path::new(MOVM).with_file_name("highwater");
     assert!(highwater.exists(), "{} is missing: 'cargo build -p highwater-cli' makes it", highwater.display());
     highwater
 }

@@ -105,7 +105,7 @@ impl EditArgs {
             new.module(&std::fs::read(folder.module_path())?)?;
             new.chunks_of(folder)?;
             write_changed(image, &change.patches, &new.memory()?)?;
-            copy_stable(folder.stable_path().as_deref(), &new)?;
+            copy_stable(folder.stable_path().as_deref(), new)?;
             Ok(document)
         })
     }

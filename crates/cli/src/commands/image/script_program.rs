@@ -46,6 +46,12 @@ pub fn install(from: Option<&Path>) -> Result<PathBuf, Failure> {
     cargo.args(["install", "--locked", "--force", "--path"]).arg(&sources).arg("--root").arg(&root);
     // Not the checkout's own folder: it can be read-only.
     cargo.arg("--target-dir").arg(root.join("build")).stdin(Stdio::null()).stdout(Stdio::null());
+    // Otherwise cargo asks the user to add the folder to PATH, which nothing needs.
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&folders).chain([root.join("bin")]);
+    if let Ok(path) = std::env::join_paths(folders) {
+        cargo.env("PATH", path);
+    }
     let ended = cargo.status().map_err(|error| match error.kind() {
         ErrorKind::NotFound => Failure::fault(format_args!(
             "cargo is not installed, and it builds {PROGRAM}; get it at https://rustup.rs, or name a built program in {VARIABLE}"
