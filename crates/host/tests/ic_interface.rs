@@ -656,7 +656,7 @@ fn canisters_are_created_and_deleted() {
 fn only_loopback_addresses_are_listened_at() {
     let state = highwater_host::hosted::HostState::new(None, Default::default()).shared();
     let log: highwater_host::server::HostLog = std::sync::Arc::new(|_| {});
-    let bound = highwater_host::ic::server::IcServer::bind("0.0.0.0:0".parse().unwrap(), state, &log);
+    let bound = highwater_host::ic::server::IcServer::bind("0.0.0.0:0".parse().unwrap(), false, state, &log);
     let problem = bound.err().expect("refused").to_string();
-    assert!(problem.contains("loopback"), "{problem}");
+    assert!(problem.contains("--ic-remote"), "{problem}");
 }

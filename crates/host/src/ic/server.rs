@@ -31,7 +31,7 @@ pub struct IcServer {
 pub enum IcBindError {
     /// The address is not of this machine alone.
     #[error(
-        "{0} can be reached from other machines; this host trusts its clients, so it listens only at a loopback address such as 127.0.0.1"
+        "{0} can be reached from other machines, and whoever reaches it controls its canisters; --ic-remote allows it"
     )]
     Remote(SocketAddr),
     /// The system does not allow it.
@@ -40,9 +40,14 @@ pub enum IcBindError {
 }
 
 impl IcServer {
-    /// Begins to listen at a loopback address. The port 0 stands for any free one.
-    pub fn bind(address: SocketAddr, state: SharedState, log: &HostLog) -> Result<Self, IcBindError> {
-        if !address.ip().is_loopback() {
+    /// Begins to listen. The port 0 stands for any free one. An address that other machines can reach is taken only if `is_open_to_others` is set.
+    pub fn bind(
+        address: SocketAddr,
+        is_open_to_others: bool,
+        state: SharedState,
+        log: &HostLog,
+    ) -> Result<Self, IcBindError> {
+        if !address.ip().is_loopback() && !is_open_to_others {
             return Err(IcBindError::Remote(address));
         }
         let failed = |error| IcBindError::Io(address, error);
@@ -74,9 +79,9 @@ impl IcServer {
             }
             connections.fetch_add(1, Ordering::Relaxed);
             let (host, count) = (Arc::clone(&self.host), Arc::clone(&connections));
-            let port = self.address.port();
+            let address = self.address;
             let attended = std::thread::Builder::new().name("ic".into()).spawn(move || {
-                let _ = attend(&stream, &host, port);
+                let _ = attend(&stream, &host, address);
                 count.fetch_sub(1, Ordering::Relaxed);
             });
             if attended.is_err() {
@@ -87,7 +92,7 @@ impl IcServer {
 }
 
 /// Answers one client until it disconnects.
-fn attend(mut stream: &TcpStream, host: &IcHost, port: u16) -> io::Result<()> {
+fn attend(mut stream: &TcpStream, host: &IcHost, address: SocketAddr) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(SENDING))?;
@@ -99,11 +104,13 @@ fn attend(mut stream: &TcpStream, host: &IcHost, port: u16) -> io::Result<()> {
             Err(response) => return response.send(&mut stream, false),
         };
         // A page in a browser can send requests to any address under a name of its own, but never one with another name than its server's.
-        let is_ours = request.head.host.as_deref().is_some_and(|name| is_this_machine(name, port));
+        let is_ours = request.head.host.as_deref().is_some_and(|name| is_this_machine(name, address));
         let keeps_alive = request.head.keeps_alive && is_ours;
         let response = match is_ours {
             true => host.answer(&request),
-            false => HttpResponse::line(403, "this host answers only requests to a loopback address"),
+            false => {
+                HttpResponse::line(403, "this host answers only requests to its address in numbers, or to localhost")
+            }
         };
         response.send(&mut stream, keeps_alive)?;
         if !keeps_alive {
@@ -112,11 +119,11 @@ fn attend(mut stream: &TcpStream, host: &IcHost, port: u16) -> io::Result<()> {
     }
 }
 
-/// Whether a `Host` always means this machine.
-fn is_this_machine(host: &str, port: u16) -> bool {
-    let name = host.strip_suffix(&format!(":{port}")).unwrap_or(host);
+/// Whether a `Host` always means this machine: a name could be made to mean any. A host that others can reach may have any address in numbers.
+fn is_this_machine(host: &str, own: SocketAddr) -> bool {
+    let name = host.strip_suffix(&format!(":{}", own.port())).unwrap_or(host);
     let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback() || !own.ip().is_loopback())
         || name.eq_ignore_ascii_case("localhost")
         || name.to_ascii_lowercase().ends_with(".localhost")
 }
@@ -127,11 +134,14 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_count() {
+        let own: SocketAddr = "127.0.0.1:80".parse().expect("an address");
         for name in ["127.0.0.1:80", "127.0.0.1", "localhost:80", "[::1]:80", "a.localhost:80", "LOCALHOST"] {
-            assert!(is_this_machine(name, 80), "{name}");
+            assert!(is_this_machine(name, own), "{name}");
         }
         for name in ["evil:80", "localhost.evil:80", "127.0.0.1.evil", "10.0.0.1:80", "127.0.0.1:81", ""] {
-            assert!(!is_this_machine(name, 80), "{name}");
+            assert!(!is_this_machine(name, own), "{name}");
         }
+        let open: SocketAddr = "0.0.0.0:80".parse().expect("an address");
+        assert!(is_this_machine("10.0.0.1:80", open) && !is_this_machine("evil:80", open));
     }
 }

@@ -35,7 +35,7 @@ impl TestHost {
     pub fn start(program: Option<HostedProgram>) -> Self {
         let state = HostState::new(program, ProgramOptions::default()).shared();
         let log: HostLog = Arc::new(|_| {});
-        let server = IcServer::bind("127.0.0.1:0".parse().unwrap(), Arc::clone(&state), &log).unwrap();
+        let server = IcServer::bind("127.0.0.1:0".parse().unwrap(), false, Arc::clone(&state), &log).unwrap();
         let (address, stop) = (server.address(), Arc::new(AtomicBool::new(false)));
         let flag = Arc::clone(&stop);
         let serving = std::thread::spawn(move || server.serve(&flag));

@@ -33,9 +33,12 @@ pub struct HostArgs {
     start: Start,
     #[command(flatten)]
     socket: HostSocketArgs,
-    /// Also speak the Internet Computer's interface at this loopback address; port 0 is any free one
+    /// Also speak the Internet Computer's interface at this address of this machine; port 0 is any free one
     #[arg(long, value_name = "ADDRESS:PORT")]
     ic: Option<SocketAddr>,
+    /// Let other machines reach --ic: whoever reaches it controls the canisters
+    #[arg(long, requires = "ic")]
+    ic_remote: bool,
     /// Say nothing about what happens
     #[arg(short, long)]
     quiet: bool,
@@ -62,7 +65,11 @@ impl HostArgs {
             other => Failure::fault(other),
         })?;
         let log: HostLog = if self.quiet { Arc::new(|_| {}) } else { Arc::new(say) };
-        let ic = self.ic.map(|address| IcServer::bind(address, state, &log)).transpose().map_err(Failure::fault)?;
+        let ic = self
+            .ic
+            .map(|address| IcServer::bind(address, self.ic_remote, state, &log))
+            .transpose()
+            .map_err(Failure::fault)?;
         log(&format!("{name} is hosted at {}; Ctrl-C ends it", server.socket().display()));
         std::thread::scope(|scope| {
             if let Some(ic) = &ic {
