@@ -20,7 +20,7 @@ fn a_missing_empty_foreign_file_or_a_directory_is_one_clear_line() {
         ("empty", "empty"),
         ("foreign", "of no known format"),
         ("prose", "of no known format"),
-        ("directory", "is a directory"),
+        ("directory", "is a folder, and no canister snapshot"),
     ];
     for (file, problem) in cases {
         for command in READING {

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 /// The arguments of `highwater image eval`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  highwater image eval --install                      once: builds what runs scripts
+  highwater image eval --install                      once: builds its program
   highwater image eval 'image.size()' -f app.img
   highwater image eval 'image.count(\"Object\")'      of the image pulled last
   highwater image eval 'image.find(\"owner-17\")'
