@@ -25,7 +25,7 @@ pub struct ImageEdit {
     pub patches: Vec<Patch>,
     /// The length of the new image, if it is longer: a whole number of pages.
     pub new_length: Option<u64>,
-    /// New values of the module's globals, by their number. They are not in the image: whoever writes it must write them into its sidecar.
+    /// New values of the module's globals, by their number. They are not in the image: the writer of the image must write them into its sidecar.
     pub globals: Vec<(u32, u64)>,
     /// The old value.
     pub before: String,

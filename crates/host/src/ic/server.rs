@@ -30,9 +30,7 @@ pub struct IcServer {
 #[derive(Debug, thiserror::Error)]
 pub enum IcBindError {
     /// The address is not of this machine alone.
-    #[error(
-        "{0} can be reached from other machines, and whoever reaches it controls its canisters; --ic-remote allows it"
-    )]
+    #[error("{0} can be reached from other machines, and every client controls its canisters; --ic-remote allows it")]
     Remote(SocketAddr),
     /// The system does not allow it.
     #[error("cannot listen at {0}: {1}")]

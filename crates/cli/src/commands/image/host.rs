@@ -36,7 +36,7 @@ pub struct HostArgs {
     /// Also speak the Internet Computer's interface at this address of this machine; port 0 is any free one
     #[arg(long, value_name = "ADDRESS:PORT")]
     ic: Option<SocketAddr>,
-    /// Let other machines reach --ic: whoever reaches it controls the canisters
+    /// Let other machines reach --ic: every client controls the canisters
     #[arg(long, requires = "ic")]
     ic_remote: bool,
     /// Say nothing about what happens
