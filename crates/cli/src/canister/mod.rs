@@ -10,7 +10,7 @@ pub use answers::{CanisterStatus, NetworkSnapshot};
 use answers::{snapshots_in, status_in};
 use clap::Args;
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -105,27 +105,28 @@ fn find_tool() -> Result<(PathBuf, &'static ToolCommands), Failure> {
     })
 }
 
-/// The output of a tool.
-struct ToolOutput(String);
-
 impl Canister {
     /// The name of the tool.
     pub fn tool(&self) -> &'static str {
         self.tool.name
     }
 
-    /// Runs the tool, shows what it says, and returns the part that answers.
-    fn run(&self, words: &[&str], snapshot: &str, folder: &Path) -> Result<ToolOutput, Failure> {
+    /// Runs the tool, shows what it says while it says it, and returns the part that answers.
+    fn run(&self, words: &[&str], snapshot: &str, folder: &Path) -> Result<String, Failure> {
         let arguments = self.arguments(words, snapshot, folder);
         let mut command = Command::new(&self.program);
         command.args(&arguments).stdout(Stdio::piped());
         if !self.tool.is_json {
             command.stderr(Stdio::piped());
         }
-        let ended = command.spawn().and_then(std::process::Child::wait_with_output);
+        let ended = command.spawn().and_then(|mut child| {
+            let said = child.stderr.take().map(|errors| std::thread::spawn(|| shown(errors)));
+            let mut ended = child.wait_with_output()?;
+            ended.stderr = said.and_then(|said| said.join().ok()).unwrap_or_default();
+            Ok(ended)
+        });
         let ended = ended
             .map_err(|error| Failure::in_file(&self.program, format_args!("cannot be started: {}", reason(&error))))?;
-        let _ = std::io::stderr().write_all(&ended.stderr);
         if !ended.status.success() {
             let words: Vec<_> = arguments.iter().map(|word| word.to_string_lossy()).collect();
             // Some tools report on standard output.
@@ -138,7 +139,7 @@ impl Canister {
             )));
         }
         let answer = if self.tool.is_json { ended.stdout } else { [ended.stdout, ended.stderr].concat() };
-        Ok(ToolOutput(String::from_utf8_lossy(&answer).into_owned()))
+        Ok(String::from_utf8_lossy(&answer).into_owned())
     }
 
     fn arguments(&self, words: &[&str], snapshot: &str, folder: &Path) -> Vec<OsString> {
@@ -155,7 +156,7 @@ impl Canister {
         arguments
     }
 
-    fn ask(&self, words: &[&str]) -> Result<ToolOutput, Failure> {
+    fn ask(&self, words: &[&str]) -> Result<String, Failure> {
         self.run(words, "", Path::new(""))
     }
 
@@ -165,12 +166,12 @@ impl Canister {
 
     /// Whether it runs.
     pub fn status(&self) -> Result<CanisterStatus, Failure> {
-        status_in(&self.ask(self.tool.status)?.0).ok_or_else(|| self.confused("whether the canister runs"))
+        status_in(&self.ask(self.tool.status)?).ok_or_else(|| self.confused("whether the canister runs"))
     }
 
     /// Its snapshots, the oldest first.
     pub fn snapshots(&self) -> Result<Vec<NetworkSnapshot>, Failure> {
-        let mut snapshots = snapshots_in(&self.ask(self.tool.list)?.0).ok_or_else(|| self.confused("its snapshots"))?;
+        let mut snapshots = snapshots_in(&self.ask(self.tool.list)?).ok_or_else(|| self.confused("its snapshots"))?;
         snapshots.sort_by(|one, other| (one.taken_at_ns, &one.id).cmp(&(other.taken_at_ns, &other.id)));
         Ok(snapshots)
     }
@@ -190,7 +191,7 @@ impl Canister {
         if let Some(stopped) = stopped {
             stopped.start()?;
         }
-        let created = snapshots_in(&created?.0).and_then(|snapshots| snapshots.into_iter().next());
+        let created = snapshots_in(&created?).and_then(|snapshots| snapshots.into_iter().next());
         created.ok_or_else(|| self.confused("which snapshot it took"))
     }
 
@@ -209,6 +210,16 @@ impl Canister {
         };
         self.run(words, snapshot, folder).map(|_| ())
     }
+}
+
+/// Copies what a tool says to standard error, as it comes: progress, and questions for a password.
+fn shown(mut said: impl Read) -> Vec<u8> {
+    let (mut all, mut buffer) = (Vec::new(), [0; 4096]);
+    while let Ok(count @ 1..) = said.read(&mut buffer) {
+        let _ = std::io::stderr().write_all(&buffer[..count]);
+        all.extend(&buffer[..count]);
+    }
+    all
 }
 
 /// A canister that was stopped for a snapshot. It is started again, whatever happens: also after a failure or Ctrl-C.
