@@ -61,7 +61,8 @@ impl HeapArgs {
             return self.print_json(&file, &examined, output);
         }
         let (paint, width) = (output.paint, output.width);
-        output.text(&head(&file, &examined).render(paint, width))?;
+        let stable = stable_memory(&file, &examined);
+        output.text(&head(&file, &examined, stable.as_ref()).render(paint, width))?;
         let rows = |default| match self.top.unwrap_or(default) {
             0 => usize::MAX,
             top => top,
@@ -87,9 +88,7 @@ impl HeapArgs {
                 output.text(&format!("… {what} with {}; '--top 0' shows all.\n", bytes(sum)))?;
             }
         }
-        if let Some(stable) = stable_memory(&file, &examined)
-            && !stable.regions.is_empty()
-        {
+        if let Some(stable) = stable.filter(|stable| !stable.regions.is_empty()) {
             let rows = regions_table(&stable).render(paint, width);
             output.text(&format!("\n{}\n{rows}", paint.paint(Style::Dim, "regions of stable memory")))?;
         }
@@ -107,7 +106,7 @@ impl HeapArgs {
     }
 }
 
-fn head(file: &ImageFile, examined: &ExaminedHeap<'_>) -> Heading {
+fn head(file: &ImageFile, examined: &ExaminedHeap<'_>, stable: Option<&StableMemory>) -> Heading {
     let mut head = Heading::default();
     let path = file.path().display();
     match file.image() {
@@ -141,8 +140,8 @@ fn head(file: &ImageFile, examined: &ExaminedHeap<'_>) -> Heading {
             ),
         );
     }
-    if let Some(stable) = stable_memory(file, examined) {
-        head.line("stable", stable_line(&stable));
+    if let Some(stable) = stable {
+        head.line("stable", stable_line(stable));
     }
     if !examined.damage.is_empty() {
         head.line("damage", counted(examined.damage.count, "place"));
