@@ -48,6 +48,20 @@ fn stable_memory_survives_in_files_and_in_folders() {
 }
 
 #[test]
+fn the_stable_memory_of_a_replaced_image_is_gone() {
+    let place = exported("regions");
+    place.module("busy");
+    let refused = place.highwater("image run busy.wasm --snapshot a.img");
+    refused.is_one_clear_line_about(&["a.img exists"]);
+    assert_eq!(place.highwater("image run busy.wasm --snapshot a.img --force").code, 0);
+    assert!(!place.file("a.img.stable").exists(), "{:?}", place.names());
+    assert_eq!(place.highwater("image run busy.wasm --load a.img").code, 0);
+    place.write("b.img.stable", "of another image");
+    let refused = place.run(["image", "edit", "a.img", "static[20]=7 : Nat", "-o", "b.img"]);
+    refused.is_one_clear_line_about(&["b.img.stable exists"]);
+}
+
+#[test]
 fn a_folder_and_the_image_that_it_was_made_of_have_the_same_heap() {
     for name in BOTH {
         let place = exported(name);

@@ -1,6 +1,6 @@
 //! `highwater image edit`: changes one value in a copy of an image.
 
-use super::folder::{copy_content, copy_stable, write_snapshot_folder};
+use super::folder::{copy_content, copy_stable, remove_stable, write_snapshot_folder};
 use super::heap::ImageInput;
 use crate::failure::Failure;
 use crate::image_file::examine;
@@ -75,9 +75,10 @@ impl EditArgs {
             (parts.stable.clone(), Sidecar::stable_path_of(&self.output)),
         ];
         self.overwrite.check(&self.output)?;
-        for (_, to) in beside.iter().filter(|(from, _)| from.is_some()) {
+        for (_, to) in &beside {
             self.overwrite.check(to)?;
         }
+        remove_stable(&self.output, self.overwrite)?;
         create_file(&self.output, self.overwrite, |new| {
             let written = write_changed(image, &change.patches, &new);
             written.map_err(|error| Failure::writing_file(&self.output, &error))

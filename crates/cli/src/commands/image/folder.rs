@@ -1,7 +1,9 @@
 //! Writes the folders of canister snapshots.
 
 use crate::failure::{Failure, reason};
+use crate::target::Overwrite;
 use highwater_host::content::{MemoryContent, MemoryFile};
+use highwater_image::Sidecar;
 use highwater_image::canister::WrittenFolder;
 use serde_json::Value;
 use std::fs::File;
@@ -29,6 +31,16 @@ pub fn copy_content(from: &Path, to: &File) -> io::Result<()> {
     let content = File::open(from).and_then(MemoryFile::new)?;
     to.set_len(content.bytes())?;
     content.pages(&mut |at, page| to.write_all_at(page, at))
+}
+
+/// Removes the stable memory of an image that is about to be replaced: the new image may have none.
+pub fn remove_stable(image: &Path, overwrite: Overwrite) -> Result<(), Failure> {
+    let path = Sidecar::stable_path_of(image);
+    overwrite.check(&path)?;
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Failure::writing_file(&path, &error)),
+        _ => Ok(()),
+    }
 }
 
 /// Writes the stable memory of a folder: that of another file, or an empty one.

@@ -1,5 +1,6 @@
 //! `highwater image run`: runs a module, calls it and captures its memory.
 
+use super::folder::remove_stable;
 use super::latest;
 use super::program::{Start, show_printed, show_troubles};
 use crate::failure::Failure;
@@ -87,6 +88,7 @@ impl RunArgs {
 /// Writes an image with the files beside it.
 fn write(path: &Path, overwrite: Overwrite, snapshot: &HostSnapshot) -> Result<(), Failure> {
     let memories = [(path.to_owned(), &snapshot.image), (Sidecar::stable_path_of(path), &snapshot.stable)];
+    remove_stable(path, overwrite)?;
     for (path, memory) in memories.iter().filter(|(_, memory)| memory.bytes() > 0) {
         create_file(path, overwrite, |file| {
             let written = memory.write(&file);
