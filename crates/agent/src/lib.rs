@@ -10,7 +10,7 @@
 //! * [`trie`]: the stack as a number;
 //! * `ring`: the record, for a reader in another process; or [`live`]: the table of live blocks, for a reader that may come at any time;
 //! * [`session`]: beginning, forking, ending. [`children`]: programs that are started, with [`executable`]. [`modules`]: the modules that addresses lie in.
-//!   [`sampling`]: recording only some blocks.
+//!   [`sampling`]: recording only some blocks. [`task`]: the parts of its work that the program names.
 //!
 //! # Design
 //!
@@ -68,6 +68,7 @@ pub mod modules;
 mod ring;
 pub mod sampling;
 pub mod session;
+pub mod task;
 mod thread;
 pub mod trie;
 pub mod unwind;

@@ -10,7 +10,7 @@ use crate::unwind::objects::{self, LoadedModule};
 use crate::unwind::rules;
 use crate::{clock, trie};
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use highwater_shm::modules_v1::{FIXED_WORDS, LOADED, LONGEST_BUILD_ID, LONGEST_PATH, UNLOADED};
+use highwater_shm::modules_v1::{FIXED_WORDS, LOADED, LONGEST_BUILD_ID, LONGEST_PATH, TASK, UNLOADED};
 use highwater_shm::session_v1::MODULE_BYTES;
 
 /// The maximum number of modules known at once. In a program with more, further ones are announced without being remembered.
@@ -94,6 +94,16 @@ fn begin_generation() {
 fn forget(session: &Session, gone: &AnnouncedModule) {
     write(session, UNLOADED, gone.start.load(Ordering::Relaxed), gone.end.load(Ordering::Relaxed), &[], &[]);
     gone.start.store(0, Ordering::Relaxed);
+}
+
+/// Announces the name of a task, unless another thread did: `announced` becomes `current` when its name is in the log.
+pub fn announce_task(session: &Session, number: u32, name: &[u8], (announced, current): (&AtomicU32, u32)) {
+    ANNOUNCING.with(|| {
+        if announced.load(Ordering::Relaxed) != current {
+            write(session, TASK, number.into(), 0, &[], name);
+            announced.store(current, Ordering::Release);
+        }
+    });
 }
 
 /// Appends an entry to the log; does nothing if the log is full.

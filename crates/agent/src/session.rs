@@ -10,7 +10,7 @@
 use crate::config::Config;
 use crate::live::{self, Beginning};
 use crate::unwind::{objects, rules};
-use crate::{children, executable, modules, sampling, sys, thread, tls, trie};
+use crate::{children, executable, modules, sampling, sys, task, thread, tls, trie};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use highwater_shm::control_v1::CONTROL_BYTES;
 use highwater_shm::hello_v1::{HELLO_BYTES, Hello, LONGEST_HELLO_TEXT};
@@ -494,6 +494,7 @@ fn begin(config: &Config, reader: SessionReader, forked_from: u32) -> bool {
     objects::prepare();
     modules::prepare();
     thread::prepare();
+    task::prepare();
     // The settings of a live process may switch to sampling at any time.
     let ready = rules::prepare() && trie::prepare(session) && sampling::prepare(config.sample_bytes(), is_live);
     if forked_from != 0 {

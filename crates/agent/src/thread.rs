@@ -8,7 +8,7 @@ use crate::sampling::Distances;
 use crate::session::{self, Session};
 use crate::unwind::memory::StackWindow;
 use crate::unwind::walk::{FrameState, Remembered};
-use crate::{clock, modules, ring::RingWriter, sys, tls};
+use crate::{clock, modules, ring::RingWriter, sys, task, tls};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use highwater_shm::ring_v1::{LONGEST_TEXT, kind};
 use highwater_shm::session_v1::ring_bytes;
@@ -141,7 +141,7 @@ impl AgentThread {
         }
     }
 
-    /// The node of the caller's stack.
+    /// The node of the caller's stack, and of the thread's task.
     #[inline(always)]
     pub fn walk(&mut self, at: FrameState, session: &Session) -> u32 {
         let generation = modules::generation();
@@ -149,7 +149,7 @@ impl AgentThread {
             self.remembered.forget();
             self.generation = generation;
         }
-        self.remembered.walk(at, &self.window, session)
+        task::node_of_task(self.remembered.walk(at, &self.window, session), session)
     }
 
     /// Writes a record: takes a stamp, lets `write` fill in the words, publishes.

@@ -2,6 +2,7 @@
 
 use crate::table::TableExtent;
 use highwater_model::{AllocId, ByteSum, Figures, Weight};
+use rustc_hash::FxHashMap;
 
 /// The maximum number of blocks that are counted, weights included: a file holds no larger counts.
 pub const MOST_BLOCKS: u64 = (1 << 40) - (1 << 36);
@@ -70,6 +71,8 @@ pub struct Sums {
     /// Nodes that own something, in the order in which they were first seen.
     nodes_met: Vec<u32>,
     threads_met: Vec<u32>,
+    /// The sums of mappings by node: there are few.
+    mapped_nodes: FxHashMap<u32, Sum>,
 }
 
 impl Sums {
@@ -84,6 +87,7 @@ impl Sums {
             threads: vec![[0; 4]; extent.threads.max(1) as usize],
             nodes_met: Vec::new(),
             threads_met: Vec::new(),
+            mapped_nodes: FxHashMap::default(),
         }
     }
 
@@ -135,6 +139,7 @@ impl Sums {
         self.whole.add(blocks, bytes);
         if owner.is_mapping {
             self.mappings.add(blocks, bytes);
+            self.mapped_nodes.entry(owner.node).or_default().add(blocks, bytes);
         }
         add_at(&mut self.nodes, &mut self.nodes_met, owner.node, blocks, bytes);
         add_at(&mut self.threads, &mut self.threads_met, owner.thread, blocks, bytes);
@@ -143,6 +148,11 @@ impl Sums {
     /// The nodes that own something.
     pub fn by_node(&self) -> impl Iterator<Item = (u32, Sum)> + '_ {
         self.nodes_met.iter().map(|&node| (node, sum_of(self.nodes[node as usize])))
+    }
+
+    /// The mappings of a node.
+    pub fn mappings_of(&self, node: u32) -> Sum {
+        self.mapped_nodes.get(&node).copied().unwrap_or_default()
     }
 
     /// The threads that own something; number 0 stands for all unknown ones.

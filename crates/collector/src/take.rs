@@ -265,16 +265,28 @@ fn assemble(subject: SnapshotSubject<'_>, found: CutResult) -> LiveSnapshot {
     let (sums, blocks) = match what {
         CutBlocks::Sites(sums) => (sums, Blocks::default()),
         CutBlocks::Blocks(found) => {
-            let stack_of = |node| stacks.of(node, table, &mut catalog);
-            number(found, table, &extent, (instant, mapped), &mut scale, stack_of)
+            let owner_of = |node, is_mapping| {
+                let stack = stacks.of(node, table, &mut catalog);
+                (stack, stacks.tag(node, is_mapping).unwrap_or(if is_mapping { mapped } else { TagId::NONE }))
+            };
+            number(found, table, &extent, instant, &mut scale, owner_of)
         }
     };
     let past = figures_of_past(&scan.counts, &sums.whole);
     let past_of_mappings = part_of(&past, figures_of_past(&scan.mapping_counts, &sums.whole));
-    let mut sites = Sites::default();
+    let (mut sites, mut tags) = (Sites::default(), Vec::new());
+    let mut of_mappings = sums.mappings.figures();
     for (node, sum) in sums.by_node() {
         let stack = stacks.of(node, table, &mut catalog);
         sites.at(stack).add(&sum.figures());
+        let mappings = sums.mappings_of(node).figures();
+        let parts = [(true, mappings), (false, without(&sum.figures(), &mappings))];
+        for (is_mapping, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
+            if let Some(tag) = stacks.tag(node, is_mapping) {
+                row(&mut tags, tag.0).add(&part);
+                of_mappings = if is_mapping { without(&of_mappings, &part) } else { of_mappings };
+            }
+        }
     }
     let known = Threads::read(table, &extent);
     let running = subject.gone.is_none().then_some(subject.about.pid);
@@ -290,8 +302,6 @@ fn assemble(subject: SnapshotSubject<'_>, found: CutResult) -> LiveSnapshot {
         catalog.name_thread(ALL_THREADS.0, ALL_THREADS.1);
         threads.push(account(ALL_THREADS.0, past));
     }
-    let mut tags = Vec::new();
-    let mut of_mappings = sums.mappings.figures();
     of_mappings.add(&past_of_mappings);
     if !of_mappings.is_empty() {
         *row(&mut tags, mapped.0) = of_mappings;
@@ -353,6 +363,11 @@ impl NodeStacks {
         }
         StackId(*known - 1)
     }
+
+    /// The tag of a task's node that was read.
+    fn tag(&self, node: u32, is_mapping: bool) -> Option<TagId> {
+        Some(self.names.tag(node, is_mapping)).filter(|tag| *tag != TagId::NONE)
+    }
 }
 
 /// Orders blocks by their time, numbers them, and adds them up.
@@ -360,9 +375,9 @@ fn number(
     mut found: Vec<Compact>,
     table: &LiveTable,
     extent: &TableExtent,
-    (instant, mapped): (Nanos, TagId),
+    instant: Nanos,
     scale: &mut Scale,
-    mut stack_of: impl FnMut(u32) -> StackId,
+    mut owner_of: impl FnMut(u32, bool) -> (StackId, TagId),
 ) -> (Sums, Blocks) {
     // In place: there may be very many blocks.
     found.sort_unstable_by_key(|block| (block.stamp, block.address));
@@ -381,14 +396,15 @@ fn number(
             *index = threads;
             threads += 1;
         }
+        let (stack, tag) = owner_of(node, one.is_mapping);
         blocks.push(Block {
             id,
             address: if one.is_mapping { mapped_address(one.address) } else { one.address },
             size,
             time: stamps.time(one.stamp << STAMP_SHIFT).min(instant),
             thread: *index,
-            stack: stack_of(node),
-            tag: if one.is_mapping { mapped } else { TagId::NONE },
+            stack,
+            tag,
             surplus: one.surplus,
             weight,
         });
@@ -398,6 +414,12 @@ fn number(
 
 fn account(id: ThreadId, figures: Figures) -> ThreadAccount {
     ThreadAccount { id, figures, last_allocation: AllocId(u64::MAX) }
+}
+
+/// Figures of live blocks, less a part of them.
+fn without(figures: &Figures, part: &Figures) -> Figures {
+    let rest = figures.without(part);
+    Figures { peak_bytes: rest.live_bytes(), ..rest }
 }
 
 fn row(rows: &mut Vec<Figures>, index: u32) -> &mut Figures {

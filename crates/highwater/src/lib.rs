@@ -79,6 +79,10 @@
 //! time, exactly as of one instant, without stopping the program. [`snapshot()`] keeps a snapshot under a name; [`global_stats`] and
 //! [`thread_stats`] return how much was allocated and freed.
 //!
+//! # Tasks
+//!
+//! [`task::scope`] gives a future a name: what is allocated while it is polled belongs to that task, on every thread that polls it.
+//!
 //! # Objects
 //!
 //! [`Tracked`](struct@Tracked) values report their creation and their drop: see [`objects`]. Only this part is available on WASM.
@@ -101,6 +105,7 @@ mod recording;
 pub mod snapshot;
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 pub mod stream;
+pub mod task;
 
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 pub use alloc::Alloc;

@@ -6,7 +6,7 @@ use crate::stacks::{ColumnRange, Frame, Module, StackTable};
 use crate::strings::StringTable;
 use rustc_hash::FxHashMap;
 
-/// A variable name and a type name, either of which may be [`StringId::EMPTY`], and a heap.
+/// A variable name, a type name and a task, each of which may be [`StringId::EMPTY`], and a heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tag {
     /// The variable the block is for.
@@ -15,6 +15,8 @@ pub struct Tag {
     pub type_name: StringId,
     /// The heap the block lies in.
     pub heap: Heap,
+    /// The task that allocated the block, or last resized it: a part of the program's work, whichever threads do it.
+    pub task: StringId,
 }
 
 /// The name of a thread.
@@ -135,6 +137,22 @@ impl Catalog {
             }
             _ => false,
         }
+    }
+
+    /// Sets the task of a tag, as [`Self::set_heap`] sets its heap.
+    pub fn set_task(&mut self, id: TagId, task: StringId) -> bool {
+        match self.tags.get_mut(id.0 as usize) {
+            Some(tag) if id != TagId::NONE => {
+                tag.task = task;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// True if some block may belong to a task.
+    pub fn has_tasks(&self) -> bool {
+        self.tags.iter().any(|tag| tag.task != StringId::EMPTY)
     }
 
     /// The stack of the given frames, innermost first.

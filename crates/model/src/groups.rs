@@ -4,7 +4,7 @@ use crate::catalog::{Catalog, FrameText};
 use crate::code_offset::CodeOffset;
 use crate::figures::Figures;
 use crate::heap::Heap;
-use crate::ids::{FrameId, StackId, ThreadId};
+use crate::ids::{FrameId, StackId, StringId, ThreadId};
 use crate::plumbing::leading_plumbing;
 use crate::snapshot::Snapshot;
 use crate::stack_numbers::StackNumbers;
@@ -32,12 +32,23 @@ pub enum GroupBy {
     Type,
     /// Heaps.
     Heap,
+    /// Tasks.
+    Task,
 }
 
 impl GroupBy {
     /// All of them.
-    pub const ALL: [Self; 8] =
-        [Self::Site, Self::Function, Self::File, Self::Module, Self::Line, Self::Thread, Self::Type, Self::Heap];
+    pub const ALL: [Self; 9] = [
+        Self::Site,
+        Self::Function,
+        Self::File,
+        Self::Module,
+        Self::Line,
+        Self::Thread,
+        Self::Type,
+        Self::Heap,
+        Self::Task,
+    ];
 
     /// Its name on the command line, in JSON and in the API: one such row.
     pub fn key(self) -> &'static str {
@@ -50,6 +61,7 @@ impl GroupBy {
             Self::Thread => "thread",
             Self::Type => "type",
             Self::Heap => "heap",
+            Self::Task => "task",
         }
     }
 
@@ -64,6 +76,7 @@ impl GroupBy {
             Self::Thread => "threads",
             Self::Type => "types",
             Self::Heap => "heaps",
+            Self::Task => "tasks",
         }
     }
 
@@ -78,6 +91,7 @@ impl GroupBy {
             Self::Thread => "Threads",
             Self::Type => "Types, where the source has them",
             Self::Heap => "Heaps: malloc's, and what the program mapped itself",
+            Self::Task => "Tasks that the program names, whichever threads run them",
         }
     }
 
@@ -88,7 +102,7 @@ impl GroupBy {
 
     /// True for groupings that figures by stack cannot answer.
     pub fn is_by_owner(self) -> bool {
-        matches!(self, Self::Thread | Self::Type | Self::Heap)
+        matches!(self, Self::Thread | Self::Type | Self::Heap | Self::Task)
     }
 }
 
@@ -194,12 +208,15 @@ impl Metric {
     }
 }
 
+/// The row of blocks that belong to no task, in a source where others do.
+pub const NO_TASK: &str = "[no task]";
+
 /// The subject of a row. Ordered, so that rows with equal figures have a stable order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GroupKey {
     /// A call stack.
     Site(StackId),
-    /// A function, file, module, type or heap; empty if the source does not name it.
+    /// A function, file, module, type, heap or task; empty if the source does not name it.
     Name(String),
     /// Code without a function's name, among functions: a [`CodeOffset`].
     Code {
@@ -249,7 +266,7 @@ impl<T> Row<T> {
     }
 }
 
-/// A filter on texts; `None` keeps everything. A stack is kept if any of its functions, files or modules is, a thread, type or heap if its name is.
+/// A filter on texts; `None` keeps everything. A stack is kept if any of its functions, files or modules is, a thread, type, heap or task if its name is.
 /// Code without a name is matched as `module+0x1234`.
 pub type Keep<'a> = Option<&'a dyn Fn(&str) -> bool>;
 
@@ -274,6 +291,7 @@ pub fn rows(snapshot: &Snapshot, by: GroupBy, metric: Metric, keep: Keep<'_>) ->
             .collect(),
         GroupBy::Type => by_type(snapshot, keep),
         GroupBy::Heap => by_heap(snapshot, keep),
+        GroupBy::Task => by_task(snapshot, metric, keep),
     };
     rows.retain(|row| !row.inclusive.is_empty());
     rows.sort_by(|a, b| {
@@ -403,6 +421,24 @@ fn by_type(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Row> {
         }
     }
     groups.into_iter().map(|(name, figures)| row(GroupKey::Name(name.to_owned()), &figures)).collect()
+}
+
+fn by_task(snapshot: &Snapshot, metric: Metric, keep: Keep<'_>) -> Vec<Row> {
+    let mut tasks: BTreeMap<&str, Figures> = BTreeMap::new();
+    for (task, figures) in snapshot.figures_by_task() {
+        // What the rest held at most is not known: it is the difference of two figures.
+        if task != StringId::EMPTY {
+            tasks.entry(snapshot.catalog.strings.get(task)).or_default().add(&figures);
+        } else if metric != Metric::OwnPeak {
+            tasks.entry(NO_TASK).or_default().add(&figures);
+        }
+    }
+    let wanted = |task: &str| keep.is_none_or(|keep| keep(task));
+    tasks
+        .into_iter()
+        .filter(|(task, _)| wanted(task))
+        .map(|(task, figures)| row(GroupKey::Name(task.to_owned()), &figures))
+        .collect()
 }
 
 fn by_heap(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Row> {

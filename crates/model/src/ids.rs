@@ -53,7 +53,7 @@ impl StringId {
     pub const EMPTY: Self = Self(0);
 }
 
-/// A [`Tag`](crate::Tag) in a [`Catalog`](crate::Catalog): variable name, type name and heap. Number 0 means that neither name is known.
+/// A [`Tag`](crate::Tag) in a [`Catalog`](crate::Catalog): variable name, type name, heap and task. Number 0 means that none of the names is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TagId(pub u32);
 

@@ -7,7 +7,7 @@ use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::figures::Figures;
 use crate::heap::Heap;
-use crate::ids::Nanos;
+use crate::ids::{Nanos, StringId};
 use crate::known::KnownFigures;
 use crate::laws;
 use crate::word_sampling::WordSampling;
@@ -220,6 +220,26 @@ impl Snapshot {
         (first.promotions, first.unrecorded_promotions) = (0, 0);
         heaps.insert(Heap::Malloc, first);
         heaps
+    }
+
+    /// The figures of each task, and those of the rest under [`StringId::EMPTY`]. Empty if no block ever belonged to a task.
+    pub fn figures_by_task(&self) -> BTreeMap<StringId, Figures> {
+        let mut tasks: BTreeMap<StringId, Figures> = BTreeMap::new();
+        let mut rest = self.accounts.totals().figures;
+        if let Some(moved) = self.accounts.tags().first() {
+            rest.wrapping_add(moved);
+        }
+        for (tag, figures) in self.catalog.tags().iter().zip(self.accounts.tags()) {
+            if tag.task != StringId::EMPTY && !figures.is_empty() {
+                tasks.entry(tag.task).or_default().add(figures);
+                rest.wrapping_sub(figures);
+            }
+        }
+        if !tasks.is_empty() {
+            (rest.promotions, rest.unrecorded_promotions) = (0, 0);
+            tasks.insert(StringId::EMPTY, rest);
+        }
+        tasks
     }
 
     /// The bytes of the live blocks of a heap.

@@ -3,7 +3,7 @@
 use crate::real;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use highwater_agent::unwind::objects;
-use highwater_agent::{self as agent, AgentMode};
+use highwater_agent::{self as agent, AgentMode, task};
 
 unsafe extern "C" {
     fn pthread_self() -> usize;
@@ -73,6 +73,25 @@ pub unsafe extern "C" fn highwater_global_stats(stats: *mut u64) -> c_int {
 pub unsafe extern "C" fn highwater_thread_stats(stats: *mut u64) -> c_int {
     // SAFETY: the caller's.
     unsafe { write_stats(agent::thread_stats(), stats) }
+}
+
+/// The number of the task with this name, for [`highwater_task_enter`]; 0 for an empty name or if there is no memory.
+///
+/// # Safety
+/// There are `length` bytes at `name`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn highwater_task_number(name: *const u8, length: usize) -> u32 {
+    if name.is_null() {
+        return 0;
+    }
+    // SAFETY: the caller's.
+    task::number(unsafe { core::slice::from_raw_parts(name, length) })
+}
+
+/// The calling thread works for a task from now on, 0 for none. Returns the task that it worked for.
+#[unsafe(no_mangle)]
+pub extern "C" fn highwater_task_enter(number: u32) -> u32 {
+    task::enter(number)
 }
 
 /// SAFETY: there is room for four numbers.

@@ -67,6 +67,8 @@ pub struct BlockAnswer {
     pub type_name: Option<String>,
     /// The variable that it belongs to.
     pub variable: Option<String>,
+    /// Its task.
+    pub task: Option<String>,
     /// The number of its site.
     pub site: u32,
     /// The number of blocks that it stands for.
@@ -237,6 +239,7 @@ fn block_answer(catalog: &Catalog, owned: &OwnedBlock, death: Option<Nanos>, usa
         heap: tag.heap.name(),
         type_name: text(catalog.strings.get(tag.type_name)),
         variable: text(catalog.strings.get(tag.variable)),
+        task: text(catalog.strings.get(tag.task)),
         site: block.stack.0,
         weight: block.weight.value(),
         stack: None,

@@ -2,6 +2,7 @@
 
 use crate::filter::{BlockTest, Filter};
 use crate::names::label;
+use highwater_model::groups::NO_TASK;
 use highwater_model::{Catalog, Frame, StackId, StringId, TagId};
 use highwater_store::history::{BlockEventRow, BlockFacts, BlockLife, Cause};
 use rustc_hash::FxHashMap;
@@ -50,6 +51,12 @@ impl CompiledFilter {
                 BlockTest::Site(site) => (0..catalog.stacks.nodes().len() as u32).map(|stack| stack == *site).collect(),
                 BlockTest::Type(name) => {
                     let is_it = catalog.tags().iter().map(|tag| catalog.strings.get(tag.type_name) == name);
+                    compiled.pass_tags(catalog, filter.is_negated, is_it.collect());
+                    continue;
+                }
+                BlockTest::Task(name) => {
+                    let task = |task| if task == StringId::EMPTY { NO_TASK } else { catalog.strings.get(task) };
+                    let is_it = catalog.tags().iter().map(|tag| task(tag.task) == name);
                     compiled.pass_tags(catalog, filter.is_negated, is_it.collect());
                     continue;
                 }

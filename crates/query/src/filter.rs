@@ -115,6 +115,8 @@ pub enum BlockTest {
     Type(String),
     /// Lies in this heap.
     Heap(Heap),
+    /// Belongs to this task.
+    Task(String),
     /// Some frame of its stack lies in this module.
     Module(String),
     /// Some frame of its stack is a function with a matching name.
@@ -174,6 +176,7 @@ impl FromStr for Filter {
             "heap" => BlockTest::Heap(Heap::from_name(value).ok_or_else(|| {
                 malformed(&format!("there is no such heap; there are: {}", Heap::ALL.map(Heap::name).join(", ")))
             })?),
+            "task" => BlockTest::Task(value.to_owned()),
             "module" => BlockTest::Module(value.to_owned()),
             "inside" | "outside" => {
                 is_negated ^= name == "outside";

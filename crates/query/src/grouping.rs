@@ -1,10 +1,10 @@
-//! Groups a measurement by site, function, file, module, line, thread, type or heap.
+//! Groups a measurement by site, function, file, module, line, thread, type, heap or task.
 
 use crate::error::QueryError;
 use crate::measure::{Amount, Amounts, Measured, amount_of};
 use crate::stacks::MOST_FRAMES;
-use highwater_model::groups::{self, Addend, GroupBy, GroupKey, Metric, Row, rows_by_frame};
-use highwater_model::{Catalog, Figures, StackId};
+use highwater_model::groups::{self, Addend, GroupBy, GroupKey, NO_TASK, Row, rows_by_frame};
+use highwater_model::{Catalog, Figures, StackId, StringId};
 use highwater_store::history::Work;
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub fn rows_of(
         GroupBy::Function | GroupBy::File | GroupBy::Module | GroupBy::Line => {
             rows_by_frame(catalog, by, sites(measured), MOST_FRAMES, || work.go_on())?
         }
-        GroupBy::Thread | GroupBy::Type | GroupBy::Heap => by_owner(measured, catalog, by),
+        GroupBy::Thread | GroupBy::Type | GroupBy::Heap | GroupBy::Task => by_owner(measured, catalog, by),
     };
     rows.retain(|row| !row.inclusive.amount.is_nothing());
     Ok(rows)
@@ -70,7 +70,7 @@ pub fn sites(measured: &Measured) -> Box<dyn Iterator<Item = (StackId, RowAmount
 fn by_owner(measured: &Measured, catalog: &Catalog, by: GroupBy) -> Vec<Row<RowAmount>> {
     match &measured.amounts {
         Amounts::Figures { figured, .. } => {
-            let all = groups::rows(figured.snapshot(), by, Metric::Live, None);
+            let all = groups::rows(figured.snapshot(), by, measured.metric, None);
             let amount =
                 |figures: &Figures| RowAmount { amount: amount_of(measured.metric, figures), figures: Some(*figures) };
             all.into_iter().map(|each| row(each.key, amount(&each.figures))).collect()
@@ -82,10 +82,13 @@ fn by_owner(measured: &Measured, catalog: &Catalog, by: GroupBy) -> Vec<Row<RowA
                 let key = match by {
                     GroupBy::Thread => GroupKey::Thread(owners.thread),
                     GroupBy::Type => GroupKey::Name(catalog.strings.get(tag.type_name).to_owned()),
+                    GroupBy::Task if tag.task == StringId::EMPTY => GroupKey::Name(NO_TASK.to_owned()),
+                    GroupBy::Task => GroupKey::Name(catalog.strings.get(tag.task).to_owned()),
                     _ => GroupKey::Name(tag.heap.name().to_owned()),
                 };
-                // Blocks without a type are not among the types.
-                if by != GroupBy::Type || key != GroupKey::Name(String::new()) {
+                // Blocks without a type are not among the types. Where there are no tasks at all, no row says so.
+                let is_left_out = by == GroupBy::Task && !catalog.has_tasks();
+                if !is_left_out && (by != GroupBy::Type || key != GroupKey::Name(String::new())) {
                     sums.entry(key).or_default().add(*amount);
                 }
             }

@@ -12,12 +12,21 @@ use std::collections::BTreeMap;
 
 const PAGE: u64 = 4096;
 
+/// The owner of a mapping: the stack that made it, and the tag of mappings, with a task if it has one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mapper {
+    /// The stack.
+    pub stack: StackId,
+    /// The tag.
+    pub tag: TagId,
+}
+
 /// A range of address space that is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct MappedRange {
     end: u64,
     what: MappingKind,
-    stack: StackId,
+    mapper: Mapper,
 }
 
 /// Bytes of address space that are mapped and are no blocks.
@@ -48,38 +57,33 @@ pub struct Mappings {
     /// The sizes of all ranges that are no blocks, including those set aside. Ranges that a broken program claims to set aside may overlap and exceed
     /// 64 bits: sums wrap.
     beside: Beside,
-    tag: TagId,
 }
 
 impl Mappings {
-    /// Mappings whose blocks have this tag.
-    pub fn with_tag(tag: TagId) -> Self {
-        Self { tag, ..Self::default() }
-    }
-
     /// The sizes of mapped ranges that are no blocks.
     pub fn beside(&self) -> Beside {
         self.beside
     }
 
-    fn placement(&self, start: u64, end: u64, stack: StackId) -> Placement {
-        Placement { address: mapped_address(start), size: end - start, stack, tag: self.tag, ..Placement::default() }
+    fn placement(start: u64, end: u64, mapper: Mapper) -> Placement {
+        let Mapper { stack, tag } = mapper;
+        Placement { address: mapped_address(start), size: end - start, stack, tag, ..Placement::default() }
     }
 
     /// Adds a range where there is none: memory becomes a new block.
     fn add(&mut self, start: u64, range: MappedRange, emit: &mut dyn FnMut(EventKind)) {
         match self.beside.of(range.what) {
             Some(bytes) => *bytes = bytes.wrapping_add(range.end - start),
-            None => emit(EventKind::Allocate(self.placement(start, range.end, range.stack))),
+            None => emit(EventKind::Allocate(Self::placement(start, range.end, range.mapper))),
         }
         self.ranges.insert(start, range);
     }
 
     /// Something was mapped, and replaces what was there.
-    pub fn map(&mut self, start: u64, length: u64, what: MappingKind, stack: StackId, emit: &mut dyn FnMut(EventKind)) {
+    pub fn map(&mut self, start: u64, length: u64, what: MappingKind, mapper: Mapper, emit: &mut dyn FnMut(EventKind)) {
         let Some(end) = end_of(start, length) else { return };
         self.clear(start, end, emit);
-        self.add(start, MappedRange { end, what, stack }, emit);
+        self.add(start, MappedRange { end, what, mapper }, emit);
     }
 
     /// The protection of a part of the address space was changed. Memory belongs to the caller that makes a reservation accessible. Files stay files.
@@ -89,7 +93,7 @@ impl Mappings {
         start: u64,
         length: u64,
         what: MappingKind,
-        stack: StackId,
+        mapper: Mapper,
         emit: &mut dyn FnMut(EventKind),
     ) {
         let Some(end) = end_of(start, length) else { return };
@@ -97,7 +101,7 @@ impl Mappings {
             if range.what != what && range.what != MappingKind::File {
                 let (from, to) = (at.max(start), range.end.min(end));
                 self.clear(from, to, emit);
-                self.add(from, MappedRange { end: to, what, stack }, emit);
+                self.add(from, MappedRange { end: to, what, mapper }, emit);
             }
         }
     }
@@ -116,7 +120,7 @@ impl Mappings {
         old_length: u64,
         new: u64,
         length: u64,
-        stack: StackId,
+        mapper: Mapper,
         emit: &mut dyn FnMut(EventKind),
     ) {
         let (Some(old_end), Some(_)) = (end_of(old, old_length.max(1)), end_of(new, length)) else { return };
@@ -127,10 +131,10 @@ impl Mappings {
             if old_length > 0 {
                 self.clear(old, old_end, emit);
             }
-            return self.map(new, length, what, stack, emit);
+            return self.map(new, length, what, mapper, emit);
         };
         self.ranges.remove(&old);
-        self.moved(old, range, new, length, stack, mapped_address(old), emit);
+        self.moved(old, range, new, length, mapper, mapped_address(old), emit);
     }
 
     /// A range that was taken out is now at `new`. The ledger has its block at `from`.
@@ -141,22 +145,22 @@ impl Mappings {
         range: MappedRange,
         new: u64,
         length: u64,
-        stack: StackId,
+        mapper: Mapper,
         from: u64,
         emit: &mut dyn FnMut(EventKind),
     ) {
         let Some(end) = end_of(new, length) else { return };
         self.clear(new, end, emit);
-        let by = if stack == StackId::UNKNOWN { range.stack } else { stack };
+        let stack = if mapper.stack == StackId::UNKNOWN { range.mapper.stack } else { mapper.stack };
         match self.beside.of(range.what) {
             Some(bytes) => *bytes = bytes.wrapping_sub(range.end - old).wrapping_add(end - new),
             None => emit(EventKind::Reallocate {
                 old_address: from,
                 claimed_old_size: None,
-                new: self.placement(new, end, stack),
+                new: Self::placement(new, end, mapper),
             }),
         }
-        self.ranges.insert(new, MappedRange { end, stack: by, ..range });
+        self.ranges.insert(new, MappedRange { end, mapper: Mapper { stack, ..mapper }, ..range });
     }
 
     /// A thread begins to move a mapping: another one may be mapped at its address before the end of the move is recorded. Returns whether it is a
@@ -181,7 +185,7 @@ impl Mappings {
         ring: usize,
         new: u64,
         length: u64,
-        stack: StackId,
+        mapper: Mapper,
         from: u64,
         emit: &mut dyn FnMut(EventKind),
     ) {
@@ -190,7 +194,7 @@ impl Mappings {
             self.ranges.insert(start, range);
             return;
         }
-        self.moved(start, range, new, length, stack, from, emit);
+        self.moved(start, range, new, length, mapper, from, emit);
     }
 
     /// The ranges that `start .. end` touches.
@@ -215,11 +219,11 @@ impl Mappings {
                 continue;
             }
             if keeps_start {
-                emit(self.resized(at, at, start));
+                emit(Self::resized(at, at, start, range.mapper.tag));
             }
             match (keeps_start, keeps_end) {
-                (true, true) => emit(EventKind::Allocate(self.placement(end, range.end, range.stack))),
-                (false, true) => emit(self.resized(at, end, range.end)),
+                (true, true) => emit(EventKind::Allocate(Self::placement(end, range.end, range.mapper))),
+                (false, true) => emit(Self::resized(at, end, range.end, range.mapper.tag)),
                 (true, false) => {}
                 (false, false) => emit(EventKind::Deallocate { address: mapped_address(at), claimed_size: None }),
             }
@@ -227,11 +231,11 @@ impl Mappings {
     }
 
     /// The block at `old` is now `start .. end`; it keeps its stack.
-    fn resized(&self, old: u64, start: u64, end: u64) -> EventKind {
+    fn resized(old: u64, start: u64, end: u64, tag: TagId) -> EventKind {
         EventKind::Reallocate {
             old_address: mapped_address(old),
             claimed_old_size: None,
-            new: self.placement(start, end, StackId::UNKNOWN),
+            new: Self::placement(start, end, Mapper { stack: StackId::UNKNOWN, tag }),
         }
     }
 }
@@ -252,6 +256,7 @@ mod tests {
     fn blocks_cover_exactly_the_memory_and_the_rest_is_counted_beside() {
         const KINDS: [MappingKind; 3] = [MappingKind::Memory, MappingKind::Reservation, MappingKind::File];
         let mut mappings = Mappings::default();
+        let by = |stack| Mapper { stack: StackId(stack), ..Mapper::default() };
         let mut ledger = AddressLedger::default();
         let mut pages = [None; 64];
         let mut random = 12345u64;
@@ -268,7 +273,7 @@ mod tests {
             match next(5) {
                 0 => {
                     let what = KINDS[next(3) as usize];
-                    mappings.map(start * PAGE, length * PAGE - next(PAGE), what, StackId(1), &mut emit);
+                    mappings.map(start * PAGE, length * PAGE - next(PAGE), what, by(1), &mut emit);
                     pages[from..to].fill(Some(what));
                 }
                 1 => {
@@ -277,7 +282,7 @@ mod tests {
                 }
                 2 | 3 => {
                     let what = KINDS[next(2) as usize];
-                    mappings.protect(start * PAGE, length * PAGE, what, StackId(3), &mut emit);
+                    mappings.protect(start * PAGE, length * PAGE, what, by(3), &mut emit);
                     let not_files = pages[from..to].iter_mut().flatten().filter(|page| **page != MappingKind::File);
                     not_files.for_each(|page| *page = what);
                 }
@@ -292,7 +297,7 @@ mod tests {
                     {
                         let (old, new) = (start * PAGE, new * PAGE);
                         if next(2) == 0 {
-                            mappings.remap(old, length * PAGE, new, new_length * PAGE, StackId(2), &mut emit);
+                            mappings.remap(old, length * PAGE, new, new_length * PAGE, by(2), &mut emit);
                         } else {
                             // As in a program with several threads.
                             let key = 1 << 63;
@@ -303,9 +308,9 @@ mod tests {
                                 ledger.record(&Event { time: Nanos(step), thread: ThreadId(1), kind }, &mut ());
                             };
                             if mappings.is_aside(7) {
-                                mappings.bring_back(7, new, new_length * PAGE, StackId(2), key, &mut emit);
+                                mappings.bring_back(7, new, new_length * PAGE, by(2), key, &mut emit);
                             } else {
-                                mappings.remap(old, length * PAGE, new, new_length * PAGE, StackId(2), &mut emit);
+                                mappings.remap(old, length * PAGE, new, new_length * PAGE, by(2), &mut emit);
                             }
                         }
                         pages[from..to].fill(None);

@@ -100,7 +100,10 @@ pub struct ProcessRecording {
     inherited_frees: u64,
     /// Programs that it started, and that reported that they are not recorded.
     unrecorded: UnrecordedPrograms,
+    /// The tag of mappings.
     tag: TagId,
+    /// The tag of blocks that were resized outside of any task.
+    no_task: Option<TagId>,
 }
 
 /// The result of recording a process.
@@ -179,7 +182,7 @@ impl ProcessRecording {
             stamps,
             rings: RingReader::default(),
             names: SessionNames::default(),
-            mappings: Mappings::with_tag(tag),
+            mappings: Mappings::default(),
             catalog,
             source,
             ledger,
@@ -206,6 +209,7 @@ impl ProcessRecording {
             inherited_frees: 0,
             unrecorded: UnrecordedPrograms::default(),
             tag,
+            no_task: None,
         };
         // A client that is connected already gets everything from the start.
         recording.tend_streams(now);

@@ -1,8 +1,9 @@
-//! Resolves the agent's numbers: modules, and stack nodes as stacks of the recording's catalog.
+//! Resolves the agent's numbers: modules, tasks, and stack nodes as stacks and tags of the recording's catalog.
 
 use crate::session_memory::SessionMemory;
-use highwater_model::{Catalog, Frame, Module, Nanos, StackId, StringId};
-use highwater_shm::modules_v1::{FIXED_WORDS, LOADED, LONGEST_BUILD_ID, LONGEST_PATH, UNLOADED};
+use highwater_model::{Catalog, Frame, Heap, Module, Nanos, StackId, StringId, Tag, TagId};
+use highwater_shm::modules_v1::{FIXED_WORDS, LOADED, LONGEST_BUILD_ID, LONGEST_PATH, LONGEST_TASK, TASK, UNLOADED};
+use highwater_shm::stacks_v1::TASK_BIT;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -33,6 +34,10 @@ pub struct SessionNames {
     module_bytes: usize,
     /// By node: its stack in the catalog; unknown for nodes not looked up yet.
     stacks: Vec<StackId>,
+    /// By node: the tag of its task, of blocks and of mappings. Empty while there is no task.
+    tags: Vec<[TagId; 2]>,
+    /// The names of tasks by their number.
+    tasks: BTreeMap<u64, StringId>,
     /// Nodes on the way to a known one.
     chain: Vec<(u32, u32, u64)>,
 }
@@ -91,7 +96,12 @@ impl SessionNames {
                         catalog.set_module_unloaded(loaded.index, to_time(stamp));
                     }
                 }
-                _ => break,
+                TASK if path_length <= LONGEST_TASK => {
+                    let name = String::from_utf8_lossy(&bytes[..path_length]);
+                    self.tasks.insert(start, catalog.strings.intern(&name));
+                }
+                // A later version of the agent may know more.
+                _ => {}
             }
             self.module_bytes += (FIXED_WORDS + words) * 8;
             rest = &rest[FIXED_WORDS + words..];
@@ -107,6 +117,30 @@ impl SessionNames {
     #[inline(always)]
     pub fn known(&self, node: u32) -> Option<StackId> {
         self.stacks.get(node as usize).copied().filter(|stack| *stack != StackId::UNKNOWN)
+    }
+
+    /// The tag of a node that was looked up before: its task. [`TagId::NONE`] for a block without a task, and for `Heap::Mapped` without a task.
+    #[inline(always)]
+    pub fn tag(&self, node: u32, is_mapping: bool) -> TagId {
+        self.tags.get(node as usize).map_or(TagId::NONE, |tags| tags[usize::from(is_mapping)])
+    }
+
+    /// Whether some node belongs to a task.
+    pub fn has_tasks(&self) -> bool {
+        !self.tags.is_empty()
+    }
+
+    /// Keeps the tags of a task's node.
+    #[cold]
+    fn set_task(&mut self, node: u32, number: u64, catalog: &mut Catalog) {
+        let unnamed = || format!("[task {number}]");
+        let task = self.tasks.get(&number).copied().unwrap_or_else(|| catalog.strings.intern(&unnamed()));
+        let index = node as usize;
+        if index >= self.tags.len() {
+            self.tags.resize(index + 1, [TagId::NONE; 2]);
+        }
+        self.tags[index] =
+            [Heap::Malloc, Heap::Mapped].map(|heap| catalog.intern_tag(Tag { heap, task, ..Tag::default() }));
     }
 
     #[cold]
@@ -126,9 +160,11 @@ impl SessionNames {
             at = parent;
         }
         for &(node, generation, pc) in chain.iter().rev() {
-            let frame = self.frame(pc, generation, catalog);
-            let frame = catalog.stacks.intern_frame(frame);
-            stack = catalog.stacks.intern_child(stack, frame);
+            if pc & TASK_BIT != 0 {
+                self.set_task(node, pc & !TASK_BIT, catalog);
+            } else {
+                stack = self.child(stack, pc, generation, catalog);
+            }
             let index = node as usize;
             if index >= self.stacks.len() {
                 self.stacks.resize(index + 1, StackId::UNKNOWN);
@@ -137,6 +173,12 @@ impl SessionNames {
         }
         self.chain = chain;
         stack
+    }
+
+    fn child(&self, parent: StackId, pc: u64, generation: u32, catalog: &mut Catalog) -> StackId {
+        let frame = self.frame(pc, generation, catalog);
+        let frame = catalog.stacks.intern_frame(frame);
+        catalog.stacks.intern_child(parent, frame)
     }
 
     fn frame(&self, pc: u64, generation: u32, catalog: &mut Catalog) -> Frame {

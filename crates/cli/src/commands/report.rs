@@ -24,6 +24,7 @@ use serde_json::{Map, Value, json};
   highwater report app.hw --at peak                when there was most of it
   highwater report app.hw --at mark:loaded         when the program said so
   highwater report app.hw --by thread              which thread holds how much
+  highwater report app.hw --by task                which async task or span does
   highwater report app.hw --metric temporary       what died at once
   highwater report app.hw --from 2s --to 3s        what happened in that window
   highwater report app.hw --filter 'parse|lex'     only stacks through these
@@ -236,6 +237,9 @@ impl ReportView {
             }
             false if rows.is_empty() => format!("Nothing matches '{filters}'."),
             _ if self.grouping.by == GroupBy::Type && rows.is_empty() => "The source names no types.".to_owned(),
+            _ if self.grouping.by == GroupBy::Task && rows.is_empty() => {
+                "The source names no tasks: see highwater::task and 'docs/tasks.md'.".to_owned()
+            }
             is_all => {
                 let of_what = if is_all { String::new() } else { format!(" of what matches '{filters}'") };
                 let until = if self.ranking.metric.is_live() { "at" } else { "until" };

@@ -230,7 +230,7 @@ fn tag(fields: &Fields<'_>, catalog: &mut Catalog) -> Result<TagId, EventLineFau
         return Ok(TagId::NONE);
     }
     let (variable, type_name) = (catalog.strings.intern(variable), catalog.strings.intern(type_name));
-    Ok(catalog.intern_tag(Tag { variable, type_name, heap }))
+    Ok(catalog.intern_tag(Tag { variable, type_name, heap, ..Tag::default() }))
 }
 
 fn deallocation(fields: &Fields<'_>) -> Result<EventKind, EventLineFault> {

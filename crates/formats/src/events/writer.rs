@@ -288,7 +288,7 @@ mod tests {
             address,
             size,
             stack: catalog.intern_stack(&frames),
-            tag: catalog.intern_tag(Tag { variable, type_name: name, heap }),
+            tag: catalog.intern_tag(Tag { variable, type_name: name, heap, ..Tag::default() }),
             surplus,
             weight,
         };
@@ -299,7 +299,7 @@ mod tests {
             3 => EventKind::Mark { name },
             4 => EventKind::Gauge { name, value: size },
             5 => {
-                let tag = catalog.intern_tag(Tag { variable, type_name: name, heap });
+                let tag = catalog.intern_tag(Tag { variable, type_name: name, heap, ..Tag::default() });
                 let is_nothing = variable == StringId::EMPTY && name == StringId::EMPTY && heap == Heap::Malloc;
                 EventKind::Promote { address: old_address, tag: if is_nothing { TagId::NONE } else { tag } }
             }

@@ -4,7 +4,7 @@ use super::{
     DocumentStacks, DocumentWriter, anomalies, head, hex, known_text, row, sites_among, threads, totals, types,
 };
 use highwater_model::groups::{GroupBy, GroupKey, Keep, Metric, rows};
-use highwater_model::{Block, Heap, Snapshot, StackId};
+use highwater_model::{Block, Heap, Snapshot, StackId, StringId};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -62,7 +62,7 @@ pub fn write_full_with(
     writer.end().map(drop)
 }
 
-/// A live block: `number, address, size, time_ns, thread, type, variable, heap`; also `usable_size` if the source knows it, and `weight` if figures
+/// A live block: `number, address, size, time_ns, thread, type, variable, heap`; also `task` if it belongs to one, `usable_size` if the source knows it, and `weight` if figures
 /// are estimates.
 pub fn block(snapshot: &Snapshot, block: &Block) -> Value {
     let tag = snapshot.catalog.tag(block.tag);
@@ -76,6 +76,9 @@ pub fn block(snapshot: &Snapshot, block: &Block) -> Value {
         "variable": known_text(snapshot.catalog.strings.get(tag.variable)),
         "heap": tag.heap.name(),
     });
+    if tag.task != StringId::EMPTY {
+        value["task"] = snapshot.catalog.strings.get(tag.task).into();
+    }
     if snapshot.source.usable_sizes && tag.heap == Heap::Malloc {
         value["usable_size"] = block.usable_size().into();
     }

@@ -1,10 +1,10 @@
 //! Turns the agent's records into events.
 
 use super::{MOST_PLAIN, ProcessRecording, RingThread};
-use crate::mappings::Mappings;
+use crate::mappings::{Mapper, Mappings};
 use crate::record::{RecordedBlock, RingRecord};
 use crate::rings::RecordSink;
-use highwater_model::{EventKind, Nanos, Placement, PlainEvent, StackId, ThreadId, Weight, mapped_address};
+use highwater_model::{EventKind, Nanos, Placement, PlainEvent, StackId, Tag, TagId, ThreadId, Weight, mapped_address};
 
 /// The key of a block that the thread of a ring is moving. No user-space address has its highest bit set; its lowest bit is free for mappings.
 fn aside_key(ring: usize) -> u64 {
@@ -19,6 +19,9 @@ impl RecordSink for ProcessRecording {
             return self.push(time, thread, EventKind::Allocate(placement));
         }
         let stack = self.stack(block.node);
+        if self.names.tag(block.node, false) != TagId::NONE {
+            return self.allocate_for_task(stamp, ring, block);
+        }
         let &RecordedBlock { address, size, surplus, .. } = block;
         self.take_plain(stamp, ring, PlainEvent { address, size, stack, surplus, ..PlainEvent::default() });
     }
@@ -41,6 +44,13 @@ impl RecordSink for ProcessRecording {
 }
 
 impl ProcessRecording {
+    /// A block that belongs to a task has a tag, so it is no plain event.
+    fn allocate_for_task(&mut self, stamp: u64, ring: u32, block: &RecordedBlock) {
+        self.hand_over();
+        let ((time, thread), placement) = (self.time_and_thread(stamp, ring), self.placement(block));
+        self.push(time, thread, EventKind::Allocate(placement));
+    }
+
     /// Adds a plain event to the batch that will be handed over.
     #[inline(always)]
     fn take_plain(&mut self, stamp: u64, ring: u32, event: PlainEvent) {
@@ -92,15 +102,15 @@ impl ProcessRecording {
                 }
             }
             RingRecord::Map { range, what } => {
-                let stack = self.stack(range.node);
+                let mapper = self.mapper(range.node);
                 self.with_mappings(time, thread, |mappings, emit| {
-                    mappings.map(range.address, range.size, what, stack, emit);
+                    mappings.map(range.address, range.size, what, mapper, emit);
                 });
             }
             RingRecord::Protect { range, what } => {
-                let stack = self.stack(range.node);
+                let mapper = self.mapper(range.node);
                 self.with_mappings(time, thread, |mappings, emit| {
-                    mappings.protect(range.address, range.size, what, stack, emit);
+                    mappings.protect(range.address, range.size, what, mapper, emit);
                 });
             }
             RingRecord::Unmap { address, length } => {
@@ -118,16 +128,16 @@ impl ProcessRecording {
                     self.ledger.put_back(aside);
                 }
                 let from = if self.ledger.find(aside).is_some() { aside } else { mapped_address(old) };
-                let stack = self.stack(new.node);
+                let mapper = self.mapper(new.node);
                 self.with_mappings(time, thread, |mappings, emit| {
-                    mappings.bring_back(ring, new.address, new.size, stack, from, emit);
+                    mappings.bring_back(ring, new.address, new.size, mapper, from, emit);
                 });
             }
             RingRecord::Remap { new, .. } if new.address == 0 => {}
             RingRecord::Remap { old, old_length, new } => {
-                let stack = self.stack(new.node);
+                let mapper = self.mapper(new.node);
                 self.with_mappings(time, thread, |mappings, emit| {
-                    mappings.remap(old, old_length, new.address, new.size, stack, emit);
+                    mappings.remap(old, old_length, new.address, new.size, mapper, emit);
                 });
             }
             RingRecord::Thread { id } => self.new_owner(ring, id),
@@ -146,14 +156,22 @@ impl ProcessRecording {
     #[inline(always)]
     fn placement(&mut self, block: &RecordedBlock) -> Placement {
         let weight = self.source.sample_rate.map_or(Weight::ONE, |rate| Weight::of_sample(block.size, rate));
-        Placement {
-            address: block.address,
-            size: block.size,
-            stack: self.stack(block.node),
-            surplus: block.surplus,
-            weight,
-            ..Placement::default()
-        }
+        let stack = self.stack(block.node);
+        let tag = self.names.tag(block.node, false);
+        Placement { address: block.address, size: block.size, stack, tag, surplus: block.surplus, weight }
+    }
+
+    /// The stack and the tag of a mapping.
+    fn mapper(&mut self, node: u32) -> Mapper {
+        let stack = self.stack(node);
+        let task = self.names.tag(node, true);
+        Mapper { stack, tag: if task == TagId::NONE { self.tag } else { task } }
+    }
+
+    /// A tag that says that there is no task: without a tag, a resized block keeps the one that it had.
+    fn no_task(&mut self) -> TagId {
+        let Self { no_task, catalog, .. } = self;
+        *no_task.get_or_insert_with(|| catalog.push_tag(Tag::default()))
     }
 
     #[inline(always)]
@@ -172,7 +190,11 @@ impl ProcessRecording {
     }
 
     fn reallocate(&mut self, time: Nanos, thread: ThreadId, old_address: u64, new: RecordedBlock) {
-        let new = self.placement(&new);
+        let mut new = self.placement(&new);
+        if new.tag == TagId::NONE && self.names.has_tasks() {
+            // A block that is resized outside of any task no longer belongs to one.
+            new.tag = self.no_task();
+        }
         self.push(time, thread, EventKind::Reallocate { old_address, claimed_old_size: None, new });
     }
 

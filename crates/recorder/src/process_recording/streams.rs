@@ -67,7 +67,7 @@ impl ProcessRecording {
         let beginning = AccountsState { last_time: now, ..AccountsState::default() };
         self.ledger = AddressLedger::from_accounts(Accounts::from_state(beginning));
         self.owners.iter_mut().for_each(|owner| owner.number = None);
-        self.mappings = Mappings::with_tag(self.tag);
+        self.mappings = Mappings::default();
         self.shared.header().go.store(1, Ordering::Release);
     }
 

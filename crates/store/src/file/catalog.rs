@@ -3,7 +3,7 @@
 //! ```text
 //!  for strings, frames, stack nodes, modules, tags, thread names: number of the first entry, count
 //!  columns: 0 strings (length, bytes), 1 frames, 2 stack nodes, 3 modules, 4 tags, 5 thread names
-//!           6 heaps of tags, 7 resolutions of frames, 8 times of modules, 9 columns of frames: remarks on entries, as many as there are bytes for
+//!           6 heaps of tags, 7 resolutions of frames, 8 times of modules, 9 columns of frames, 10 tasks of tags: remarks on entries, as many as there are bytes for
 //! ```
 //!
 //! Blocks come in the file before the events that refer to them. After damage an entry may be missing: references to it are then shown as unknown, and
@@ -32,7 +32,8 @@ mod remarks {
     pub const RESOLUTIONS: u8 = 7;
     pub const MODULE_TIMES: u8 = 8;
     pub const COLUMNS: u8 = 9;
-    pub const COUNT: u8 = 10;
+    pub const TASKS: u8 = 10;
+    pub const COUNT: u8 = 11;
 }
 /// The limit of bytes in one column; the writer starts a new block before it is reached.
 const LONGEST_COLUMN: u64 = 1 << 26;
@@ -114,6 +115,7 @@ pub fn encode(
         (remarks::RESOLUTIONS, resolutions(catalog, written)),
         (remarks::MODULE_TIMES, module_times(catalog, &before, written)),
         (remarks::COLUMNS, columns_of_frames(catalog, before.tables[FRAMES]..written.tables[FRAMES])),
+        (remarks::TASKS, tasks(catalog, before.tables[TAGS]..written.tables[TAGS])),
     ];
     for (id, Remarks { column, rows }) in &remarks {
         packer.add(*id, column)?;
@@ -155,6 +157,20 @@ fn heaps(catalog: &Catalog, tags: Range<usize>) -> Remarks {
         if heap != Heap::Malloc {
             varint::put(&mut remarks.column, index as u64);
             varint::put(&mut remarks.column, heap as u64);
+            remarks.rows += 1;
+        }
+    }
+    remarks
+}
+
+/// The tasks of new tags.
+fn tasks(catalog: &Catalog, tags: Range<usize>) -> Remarks {
+    let mut remarks = Remarks::default();
+    for index in tags {
+        let task = catalog.tags()[index].task;
+        if task != StringId::EMPTY {
+            varint::put(&mut remarks.column, index as u64);
+            varint::put(&mut remarks.column, task.0.into());
             remarks.rows += 1;
         }
     }
@@ -286,6 +302,9 @@ fn read_remark(catalog: &mut Catalog, id: u8, input: &mut VarintReader<'_>) -> O
         remarks::HEAPS => {
             // A later version may know more heaps.
             catalog.set_heap(TagId(subject), Heap::from_number(number).unwrap_or_default());
+        }
+        remarks::TASKS => {
+            catalog.set_task(TagId(subject), StringId(u32::try_from(number).ok()?));
         }
         remarks::RESOLUTIONS => {
             let (first, count) = (FrameId(u32::try_from(number).ok()?), input.number32()?);

@@ -4,6 +4,7 @@ use super::Answered;
 use super::stacks::saturated;
 use crate::sources::{FileKind, Loaded, Sources, ViewedSource};
 use highwater_formats::json;
+use highwater_model::groups::{self, GroupBy, GroupKey, Metric};
 use highwater_model::{Heap, Snapshot};
 use highwater_query::{QueryError, metrics_of};
 use highwater_store::history::{Moment, Work};
@@ -11,6 +12,8 @@ use serde_json::{Map, Value, json};
 
 /// The version of the API. Names may be added; none is removed or changes its meaning.
 const SCHEMA: u32 = 1;
+/// The maximum number of tasks that a filter offers.
+const MOST_TASKS: usize = 200;
 
 /// The answer. Checks all files for changes first.
 pub fn answer(sources: &Sources, work: &Work<'_>) -> Answered {
@@ -58,7 +61,7 @@ pub fn about(source: &ViewedSource) -> Value {
             about[name] = Value::Null;
         }
     }
-    for name in ["threads", "heaps", "has", "metrics", "damage"] {
+    for name in ["threads", "heaps", "tasks", "has", "metrics", "damage"] {
         if about.get(name).is_none() {
             about[name] = json!([]);
         }
@@ -100,6 +103,7 @@ fn facts(loaded: &Loaded) -> Result<Map<String, Value>, QueryError> {
         "live_at_end": { "bytes": totals.figures.live_bytes(), "blocks": totals.figures.live_blocks() },
         "threads": threads.collect::<Value>(),
         "heaps": heaps(&last),
+        "tasks": tasks(&last),
         "has": has(loaded, &last)?,
         "metrics": metrics_of(history).iter().map(|metric| metric.key()).collect::<Value>(),
         "anomalies": json::anomalies(last.accounts.anomalies()),
@@ -139,6 +143,16 @@ fn heaps(snapshot: &Snapshot) -> Vec<&'static str> {
     let figures = snapshot.figures_by_heap();
     let ever = |heap: &Heap| figures.get(heap).is_some_and(|figures| !figures.is_empty());
     Heap::ALL.into_iter().filter(ever).map(Heap::name).collect()
+}
+
+/// The tasks, those that hold most first.
+fn tasks(snapshot: &Snapshot) -> Vec<String> {
+    let rows = groups::rows(snapshot, GroupBy::Task, Metric::Live, None);
+    let names = rows.into_iter().filter_map(|row| match row.key {
+        GroupKey::Name(name) => Some(name),
+        _ => None,
+    });
+    names.take(MOST_TASKS).collect()
 }
 
 fn has(loaded: &Loaded, last: &Snapshot) -> Result<Vec<&'static str>, QueryError> {

@@ -15,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The most rows of each table, and the most blocks: a page should be small enough to be sent.
 const ROWS: &str = "200";
 /// The groupings of the tables.
-const GROUPINGS: [&str; 8] = ["site", "function", "line", "file", "module", "thread", "type", "heap"];
+const GROUPINGS: [&str; 9] = ["site", "function", "line", "file", "module", "thread", "type", "heap", "task"];
 
 /// A request: its endpoint, and its parameters besides the choice. The parameters in `key` distinguish it from other requests.
 struct SavedQuestion {

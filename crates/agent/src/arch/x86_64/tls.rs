@@ -1,4 +1,4 @@
-//! Three words per thread.
+//! Four words per thread.
 //!
 //! Rust's own thread locals would do in a program. In a library that is loaded before all others, accessing them calls the
 //! loader, which may allocate. These words are reached relative to the thread register ("initial exec"): two loads, no call.
@@ -75,6 +75,14 @@ word!(
     looking_up,
     /// Sets whether the calling thread is looking a function up.
     set_looking_up
+);
+
+word!(
+    "highwater_task",
+    /// The number of the task that the calling thread works for; 0 for none.
+    task,
+    /// Sets the task that the calling thread works for.
+    set_task
 );
 
 /// The thread register: in glibc the address of the thread's own block, which lies at the upper end of its stack.
