@@ -25,6 +25,7 @@ export interface Source {
   live_at_end?: { bytes: number; blocks: number } | null;
   threads?: { id: number; name: string | null }[];
   heaps?: string[];
+  tasks?: string[];
   has: string[];
   /** What it can be asked for: one instant knows only what is live. */
   metrics?: Metric[];

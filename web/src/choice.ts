@@ -6,7 +6,7 @@ import { savedChoice } from "./saved";
 import { VIEWS, type View } from "./views/keys";
 
 export const METRICS: Metric[] = ["live", "peak", "own-peak", "allocated", "allocations", "freed", "leaked", "temporary"];
-export const GROUPINGS = ["site", "function", "line", "file", "module", "thread", "type", "heap"] as const;
+export const GROUPINGS = ["site", "function", "line", "file", "module", "thread", "type", "heap", "task"] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 
 export interface Choice {
@@ -78,7 +78,7 @@ export function isFilter(text: string): boolean {
     case "thread": case "site": return NUMBER.test(value);
     case "live": return /^\d[\d.]{0,19}[A-Za-zµ]{0,3}$/.test(value);
     case "inside": case "outside": return /^(equal|contains|regex):/.test(value);
-    case "type": case "heap": case "module": return true;
+    case "type": case "heap": case "task": case "module": return true;
     default: return false;
   }
 }

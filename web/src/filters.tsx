@@ -82,7 +82,7 @@ function range(text: string, shown: (value: number) => string): string {
 
 const KINDS = [
   ["inside", "inside function"], ["outside", "not inside function"], ["size", "size"], ["lifetime", "lifetime"], ["allocated", "time allocated"], ["freed", "time freed"],
-  ["live", "live at"], ["thread", "thread"], ["type", "type"], ["heap", "heap"], ["module", "module"],
+  ["live", "live at"], ["thread", "thread"], ["type", "type"], ["heap", "heap"], ["task", "task"], ["module", "module"],
 ] as const;
 
 function NewFilter({ close }: { close: () => void }) {
@@ -106,7 +106,7 @@ function NewFilter({ close }: { close: () => void }) {
     if (kind === "freed" && when !== "range") return `freed:${when}`;
     if (kind === "lifetime" || kind === "allocated" || kind === "freed") return `${kind}:${parsed(low, parseTime)}..${parsed(high, parseTime)}`;
     if (kind === "live") return `live:${parsed(low, parseTime) || 0}`;
-    const value = text || (kind === "thread" ? String(file?.threads?.[0]?.id ?? "") : kind === "heap" ? file?.heaps?.[0] ?? "" : "");
+    const value = text || (kind === "thread" ? String(file?.threads?.[0]?.id ?? "") : kind === "heap" ? file?.heaps?.[0] ?? "" : kind === "task" ? file?.tasks?.[0] ?? "" : "");
     if (!value) throw new Error("a value is needed");
     return `${kind}:${value}`;
   };
@@ -155,6 +155,9 @@ function NewFilter({ close }: { close: () => void }) {
       {kind === "heap" && (
         <select aria-label="Heap" value={text} onChange={(event) => setText(event.currentTarget.value)}>{file?.heaps?.map((heap) => <option value={heap} key={heap}>{clean(heap)}</option>)}</select>
       )}
+      {kind === "task" && (
+        <select aria-label="Task" value={text} onChange={(event) => setText(event.currentTarget.value)}>{file?.tasks?.map((task) => <option value={task} key={task}>{clean(task)}</option>)}</select>
+      )}
       {(kind === "type" || kind === "module") && <input aria-label="Name" list="filter-names" value={text} placeholder={kind} size={26} onInput={(event) => setText(event.currentTarget.value)} />}
       {named && <Names by={named} search={mode === "regex" && named === "function" ? "" : text} />}
       <button type="submit" class="primary">Add</button>
@@ -166,6 +169,7 @@ function NewFilter({ close }: { close: () => void }) {
   function offered(name: string): boolean {
     if (name === "thread") return (file?.threads?.length ?? 0) > 0;
     if (name === "heap") return (file?.heaps?.length ?? 0) > 0;
+    if (name === "task") return (file?.tasks?.length ?? 0) > 0;
     if (name === "type") return has("types");
     return true;
   }

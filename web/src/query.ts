@@ -16,7 +16,7 @@ export interface Interval {
 
 export type Metric = "live" | "peak" | "own-peak" | "allocated" | "allocations" | "freed" | "leaked" | "temporary";
 
-export type Grouping = "site" | "function" | "file" | "module" | "line" | "thread" | "type" | "heap";
+export type Grouping = "site" | "function" | "file" | "module" | "line" | "thread" | "type" | "heap" | "task";
 
 /** One frame of a call stack. Unknown parts are `null`, or left out if only some sources have them. */
 export type Frame = {
@@ -294,6 +294,8 @@ export type Block = {
   type: string | null;
   /** The variable that it belongs to. */
   variable: string | null;
+  /** Its task. */
+  task: string | null;
   /** The number of its site. */
   site: number;
   /** The number of blocks that it stands for. */

@@ -2,7 +2,7 @@
 import { computed, effect, signal } from "@preact/signals";
 import type { Metric, Source, Sources } from "./answers";
 import { ask, Failure, serverGone } from "./api";
-import { choice, METRICS } from "./choice";
+import { choice, GROUPINGS, METRICS, type Grouping } from "./choice";
 import { clean } from "./names";
 import { saved } from "./saved";
 
@@ -11,6 +11,11 @@ export const version = signal("");
 export const sourcesProblem = signal<string | null>(null);
 
 export const source = computed<Source | null>(() => sources.value?.find((each) => each.id === choice.value.source) ?? null);
+
+/** What a table can be grouped by: tasks only where the program names some. */
+export function offeredGroupings(): readonly Grouping[] {
+  return GROUPINGS.filter((by) => by !== "task" || (source.value?.tasks?.length ?? 0) > 0 || choice.value.by === "task");
+}
 export const other = computed<Source | null>(() => {
   const id = choice.value.other;
   return id === null ? source.value : sources.value?.find((each) => each.id === id) ?? null;

@@ -4,7 +4,7 @@ use crate::error::QueryError;
 use crate::measure::{Amount, Amounts, Measured, amount_of};
 use crate::stacks::MOST_FRAMES;
 use highwater_model::groups::{self, Addend, GroupBy, GroupKey, NO_TASK, Row, rows_by_frame};
-use highwater_model::{Catalog, Figures, StackId, StringId};
+use highwater_model::{Catalog, Figures, StackId, StringId, Tag};
 use highwater_store::history::Work;
 use std::collections::BTreeMap;
 
@@ -67,6 +67,17 @@ pub fn sites(measured: &Measured) -> Box<dyn Iterator<Item = (StackId, RowAmount
     }
 }
 
+/// The type, task or heap of a tag.
+pub fn owner_key(catalog: &Catalog, by: GroupBy, tag: Tag) -> GroupKey {
+    let name = match by {
+        GroupBy::Type => catalog.strings.get(tag.type_name),
+        GroupBy::Task if tag.task == StringId::EMPTY => NO_TASK,
+        GroupBy::Task => catalog.strings.get(tag.task),
+        _ => tag.heap.name(),
+    };
+    GroupKey::Name(name.to_owned())
+}
+
 fn by_owner(measured: &Measured, catalog: &Catalog, by: GroupBy) -> Vec<Row<RowAmount>> {
     match &measured.amounts {
         Amounts::Figures { figured, .. } => {
@@ -78,13 +89,9 @@ fn by_owner(measured: &Measured, catalog: &Catalog, by: GroupBy) -> Vec<Row<RowA
         Amounts::Blocks(amounts) => {
             let mut sums: BTreeMap<GroupKey, Amount> = BTreeMap::new();
             for (owners, amount) in amounts {
-                let tag = catalog.tag(owners.tag);
                 let key = match by {
                     GroupBy::Thread => GroupKey::Thread(owners.thread),
-                    GroupBy::Type => GroupKey::Name(catalog.strings.get(tag.type_name).to_owned()),
-                    GroupBy::Task if tag.task == StringId::EMPTY => GroupKey::Name(NO_TASK.to_owned()),
-                    GroupBy::Task => GroupKey::Name(catalog.strings.get(tag.task).to_owned()),
-                    _ => GroupKey::Name(tag.heap.name().to_owned()),
+                    by => owner_key(catalog, by, catalog.tag(owners.tag)),
                 };
                 // Blocks without a type are not among the types. Where there are no tasks at all, no row says so.
                 let is_left_out = by == GroupBy::Task && !catalog.has_tasks();

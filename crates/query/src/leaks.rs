@@ -5,17 +5,20 @@
 
 use crate::compiled_filter::CompiledFilter;
 use crate::error::QueryError;
+use crate::grouping::owner_key;
 use crate::names::{key_text, own_frame_of};
 use crate::population::Population;
 use crate::query::Query;
 use crate::stacks::no_stacks;
 use highwater_formats::json::{FrameAnswer, StackTableAnswer};
-use highwater_model::groups::GroupKey;
-use highwater_model::{ByteSum, Nanos, Snapshot, StackId};
+use highwater_model::groups::{Addend, GroupBy, GroupKey, rows_by_frame};
+use highwater_model::{ByteSum, Nanos, Snapshot, StackId, TagId};
 use highwater_store::history::{ColumnSet, Work};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 /// How many sites are wanted.
 #[derive(Clone, Copy, Debug)]
@@ -143,11 +146,40 @@ pub fn leaks(query: &Query, options: &LeaksOptions, work: &Work<'_>) -> Result<L
     })
 }
 
-/// The time of birth of each site's oldest live block.
-pub fn oldest_births(snapshot: &Snapshot) -> FxHashMap<StackId, Nanos> {
-    let mut births: FxHashMap<StackId, Nanos> = FxHashMap::default();
+/// The time of birth of the oldest live block of each row.
+pub fn oldest_births(snapshot: &Snapshot, by: GroupBy) -> BTreeMap<GroupKey, Nanos> {
+    let catalog = &*snapshot.catalog;
+    let mut births: FxHashMap<(StackId, TagId, u32), Nanos> = FxHashMap::default();
     for block in snapshot.accounts.blocks() {
-        births.entry(block.stack).and_modify(|oldest| *oldest = block.time.min(*oldest)).or_insert(block.time);
+        let owners =
+            if by.is_by_owner() { (StackId::UNKNOWN, block.tag, block.thread) } else { (block.stack, TagId::NONE, 0) };
+        births.entry(owners).and_modify(|oldest| *oldest = block.time.min(*oldest)).or_insert(block.time);
     }
-    births
+    if by.has_callees() {
+        let sites = births.into_iter().map(|((stack, ..), birth)| (stack, Oldest(Some(birth))));
+        let rows = rows_by_frame(catalog, by, sites, usize::MAX, || Ok::<_, Infallible>(()));
+        let rows = rows.unwrap_or_else(|never| match never {});
+        return rows.into_iter().filter_map(|row| Some((row.key, row.figures.0?))).collect();
+    }
+    let mut oldest: BTreeMap<GroupKey, Nanos> = BTreeMap::new();
+    for ((stack, tag, thread), birth) in births {
+        let key = match (by, snapshot.accounts.threads().get(thread as usize)) {
+            (GroupBy::Thread, Some(thread)) => GroupKey::Thread(thread.id),
+            (GroupBy::Thread, None) => continue,
+            (by, _) if by.is_by_owner() => owner_key(catalog, by, catalog.tag(tag)),
+            _ => GroupKey::Site(stack),
+        };
+        oldest.entry(key).and_modify(|oldest| *oldest = birth.min(*oldest)).or_insert(birth);
+    }
+    oldest
+}
+
+/// The earlier of two births.
+#[derive(Clone, Copy, Default)]
+struct Oldest(Option<Nanos>);
+
+impl Addend for Oldest {
+    fn add(&mut self, other: &Self) {
+        self.0 = [self.0, other.0].into_iter().flatten().min();
+    }
 }

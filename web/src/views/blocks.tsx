@@ -48,7 +48,7 @@ export function BlocksView() {
         <StatusLine answer={pages.answer} />
       </div>
       <div class="split">
-        <Table label="Blocks" columns={COLUMNS} count={pages.count} row={pages.row} need={pages.need} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}
+        <Table label="Blocks" columns={source.value?.tasks?.length ? COLUMNS : WITHOUT_TASKS} count={pages.count} row={pages.row} need={pages.need} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}
           selected={picked} onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={pages.answer.question ?? ""} empty={data ? "No block matches." : ""} />
         {block && (
           <aside class="picked" aria-label="The chosen block">
@@ -86,8 +86,10 @@ const COLUMNS: Column<Block>[] = [
   { name: "lifetime", title: "Lived", width: "84px", numeric: true, sortable: true, cell: (block) => (block.lifetime_ns === null ? <span class="faint">never freed</span> : length(block.lifetime_ns)) },
   { name: "thread", title: "Thread", width: "92px", cell: (block) => threadName(block.thread) },
   { name: "heap", title: "Heap", width: "70px", cell: (block) => clean(block.heap ?? "") },
+  { name: "task", title: "Task", width: "110px", cell: (block) => clean(block.task ?? "") },
   { name: "site", title: "Allocated by", width: "minmax(160px, 1fr)", cell: (block) => {
     const frame = ownFrame(block.stack);
     return <span class="name" title={block.stack.map(functionOf).join("\n")}>{block.type && <b>{clean(block.type)} </b>}{frame ? functionOf(frame) : ""} {frame && <small>{clean(format.place(frame.file, frame.line))}</small>}</span>;
   } },
 ];
+const WITHOUT_TASKS = COLUMNS.filter((column) => column.name !== "task");

@@ -2,14 +2,14 @@
 import { useMemo } from "preact/hooks";
 import type { Change, Compare, Source } from "../answers";
 import { useAnswer } from "../answer";
-import { choice, choose, GROUPINGS, type Grouping } from "../choice";
+import { choice, choose, type Grouping } from "../choice";
 import { when } from "../clock";
 import { FlameGraph, type Node, type Part } from "../flame/graph";
 import * as format from "../format";
 import { clean } from "../names";
 import { question } from "../question";
 import { Search } from "../search";
-import { has, other, source, sources, titleOf } from "../sources";
+import { has, offeredGroupings, other, source, sources, titleOf } from "../sources";
 import { FunctionActions, RowName, Stack } from "../stack";
 import { Table, type Column } from "../table";
 import { StatusLine } from "../status";
@@ -60,7 +60,7 @@ export function CompareView() {
       </div>
       <div class="tools">
         <span class="switch" role="group" aria-label="Show as"><button type="button" aria-pressed={!graph} onClick={() => choose({ compared: "table" })}>Table</button><button type="button" aria-pressed={graph} onClick={() => choose({ compared: "flame" })}>Flame graph</button></span>
-        {!graph && <label>By <select value={by} onChange={(event) => choose({ by: event.currentTarget.value as Grouping })}>{GROUPINGS.map((each) => <option value={each} key={each}>{each}</option>)}</select></label>}
+        {!graph && <label>By <select value={by} onChange={(event) => choose({ by: event.currentTarget.value as Grouping })}>{offeredGroupings().map((each) => <option value={each} key={each}>{each}</option>)}</select></label>}
         {graph && <span class="legend"><i class="shrunk" /> shrank or went <i class="same" /> the same <i class="grown" /> grew or came</span>}
         {graph && <label title="Frames of the language's own library, and of what runs before main"><input type="checkbox" checked={choice.value.library} onChange={(event) => choose({ library: event.currentTarget.checked })} /> library frames</label>}
         {graph && node && <button type="button" onClick={() => choose({ node: "" })}>Zoom out</button>}

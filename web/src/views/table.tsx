@@ -2,14 +2,14 @@
 import { useMemo } from "preact/hooks";
 import type { Callers, Metric, Row, Rows } from "../answers";
 import { useAnswer } from "../answer";
-import { addFilter, choice, choose, GROUPINGS, type Grouping } from "../choice";
+import { addFilter, choice, choose, type Grouping } from "../choice";
 import * as format from "../format";
 import { clean } from "../names";
 import { usePages } from "../pages";
 import { about } from "../question";
 import { saved } from "../saved";
 import { Search } from "../search";
-import { has, metric as shownMetric } from "../sources";
+import { has, metric as shownMetric, offeredGroupings } from "../sources";
 import { FunctionActions, functionOf, RowName, Stack } from "../stack";
 import { Table, type Column } from "../table";
 import { StatusLine } from "../status";
@@ -32,7 +32,7 @@ export function TableView() {
   return (
     <div class={`table-view${pages.answer.waiting ? " old" : ""}`}>
       <div class="tools">
-        <label>By <select id="by" value={by} onChange={(event) => choose({ by: event.currentTarget.value as Grouping })}>{GROUPINGS.map((each) => <option value={each} key={each}>{each}</option>)}</select></label>
+        <label>By <select id="by" value={by} onChange={(event) => choose({ by: event.currentTarget.value as Grouping })}>{offeredGroupings().map((each) => <option value={each} key={each}>{each}</option>)}</select></label>
         <Search hint={`Search ${by}s`} />
         <span class="stretch" />
         {pages.answer.data && <small>{format.count(count)} rows, {format.valued(totalOf(pages.answer.data, metric), metric)} in all</small>}
@@ -102,7 +102,7 @@ function callersOf(row: Row): string {
 
 function Picked({ row, by }: { row: Row; by: Grouping }) {
   const metric = shownMetric.value;
-  const filter = by === "thread" || by === "type" || by === "heap" || by === "module" ? `${by}:${by === "thread" && row.id !== null ? row.id : row.key}` : null;
+  const filter = by === "thread" || by === "type" || by === "heap" || by === "task" || by === "module" ? `${by}:${by === "thread" && row.id !== null ? row.id : row.key}` : null;
   return (
     <aside class="picked" aria-label="The chosen row">
       <h2>{clean(row.frame?.function ?? row.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>

@@ -1,6 +1,6 @@
 //! `highwater leaks`: blocks that are live at the end.
 
-use crate::args::{FileArgs, Instant, Reading, Selection};
+use crate::args::{FileArgs, Grouping, Instant, Reading, Selection};
 use crate::failure::Failure;
 use crate::open;
 use crate::output::Output;
@@ -8,15 +8,15 @@ use crate::print::bytes::{count, share};
 use crate::print::colour::Style;
 use crate::print::figures::Units;
 use crate::print::heading::{self, Heading};
-use crate::print::rows::Layout;
-use crate::print::stack::{Depth, add_site_row};
+use crate::print::rows::{Layout, add_row, unnamed};
+use crate::print::stack::Depth;
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
 use highwater_formats::json::{self, DocumentStacks};
 use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows};
-use highwater_model::{Nanos, Snapshot, StackId, When};
+use highwater_model::{Nanos, Snapshot, When};
 use highwater_query::oldest_births;
-use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// The arguments of `highwater leaks`.
 #[derive(Debug, Args)]
@@ -25,6 +25,7 @@ use rustc_hash::FxHashMap;
   highwater leaks app.hw --stacks full   with whole call stacks
   highwater leaks app.hw --filter cache  only what the cache kept
   highwater leaks app.hw --filter 'allocated:..1s'   only what is older than that
+  highwater leaks app.hw --by task       by async task or span; also by type, thread …
   highwater leaks app.hw --at mark:done  live when the program said so
   highwater leaks app.hw --json | jq '.totals.live_bytes'
 
@@ -35,6 +36,8 @@ pub struct Leaks {
     input: FileArgs,
     #[command(flatten)]
     instant: Instant,
+    #[command(flatten)]
+    grouping: Grouping,
     #[command(flatten)]
     selection: Selection,
     /// How much of each call stack is shown
@@ -51,10 +54,10 @@ impl Leaks {
         let snapshot = opened.snapshot_of(&self.instant.when, &self.selection.filters.of_blocks())?;
         let keep = self.selection.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
-        let mut rows = rows(&snapshot, GroupBy::Site, Metric::Live, keep);
+        let mut rows = rows(&snapshot, self.grouping.by, Metric::Live, keep);
         // Blocks of zero bytes count, too.
         rows.retain(|row| row.figures.live_blocks() > 0);
-        let births = oldest_births(&snapshot);
+        let births = oldest_births(&snapshot, self.grouping.by);
         if self.reading.json {
             return self.print_json(&snapshot, &rows, &births, output);
         }
@@ -69,30 +72,32 @@ impl Leaks {
         &self,
         snapshot: &Snapshot,
         rows: &[Row],
-        births: &FxHashMap<StackId, Nanos>,
+        births: &BTreeMap<GroupKey, Nanos>,
         output: &mut Output,
     ) -> Result<(), Failure> {
         let document = json::document("leaks", snapshot).into();
         let chosen = &rows[..rows.len().min(self.selection.json_rows())];
         let stacks = DocumentStacks::of(&snapshot.catalog, json::sites_among(chosen)).map_err(Failure::fault)?;
         let elements = chosen.iter().map(|row| {
-            let mut site = json::row(snapshot, GroupBy::Site, row, &stacks);
-            if let GroupKey::Site(stack) = row.key
-                && let Some(birth) = births.get(&stack)
-            {
-                site["oldest_at_ns"] = birth.0.into();
-                site["oldest_age_ns"] = age(snapshot, *birth).0.into();
+            let mut element = json::row(snapshot, self.grouping.by, row, &stacks);
+            if let Some(birth) = births.get(&row.key) {
+                element["oldest_at_ns"] = birth.0.into();
+                element["oldest_age_ns"] = age(snapshot, *birth).0.into();
             }
-            site
+            element
         });
-        output.json_with_list(document, Some((GroupBy::Site.list_key(), elements)), Some(&stacks))
+        let sites = (self.grouping.by == GroupBy::Site).then_some(&stacks);
+        output.json_with_list(document, Some((self.grouping.by.list_key(), elements)), sites)
     }
 
-    fn body(&self, snapshot: &Snapshot, rows: &[Row], births: &FxHashMap<StackId, Nanos>, output: &Output) -> String {
+    fn body(&self, snapshot: &Snapshot, rows: &[Row], births: &BTreeMap<GroupKey, Nanos>, output: &Output) -> String {
         if rows.is_empty() {
             let filters = &self.selection.filters;
             return match filters.is_empty() {
                 false => format!("\nNothing that is live matches '{filters}'.\n"),
+                true if snapshot.accounts.totals().figures.live_blocks() > 0 => {
+                    format!("\n{}\n", unnamed(self.grouping.by).unwrap_or("Nothing is known of what is live."))
+                }
                 true if self.instant.when != When::End => format!("\nNothing is live at {}.\n", self.instant.when),
                 true if snapshot.source.snapshot => "\nNothing is live.\n".to_owned(),
                 true => "\nNothing is live at the end: no leaks.\n".to_owned(),
@@ -113,12 +118,11 @@ impl Leaks {
         if has_ages {
             table = table.column(Align::Right, "oldest");
         }
-        table = table.column(Align::Left, "site");
+        table = table.column(Align::Left, self.grouping.by.key());
         for row in first {
             let live = row.figures.live_bytes();
-            let GroupKey::Site(stack) = row.key else { continue };
             let age =
-                births.get(&stack).map_or_else(String::new, |birth| snapshot.source.length(age(snapshot, *birth)));
+                births.get(&row.key).map_or_else(String::new, |birth| snapshot.source.length(age(snapshot, *birth)));
             let mut cells: Vec<Cell> = vec![share(live, whole).into(), units.bytes(live).into()];
             if units.has_intervals() {
                 cells.push(units.interval(Metric::Live, &row.figures).into());
@@ -130,9 +134,9 @@ impl Leaks {
             if has_ages {
                 cells.push(Cell::new(Style::Dim, &age));
             }
-            add_site_row(&mut table, cells, &snapshot.catalog, stack, self.stacks);
+            add_row(&mut table, cells, &snapshot.catalog, &row.key, self.stacks);
         }
-        let layout = Layout { by: GroupBy::Site, metric: Metric::Live, depth: self.stacks, units, whole };
+        let layout = Layout { by: self.grouping.by, metric: Metric::Live, depth: self.stacks, units, whole };
         format!("\n{}{}", table.render(output.paint, output.width), layout.remainder(rest))
     }
 

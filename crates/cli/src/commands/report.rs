@@ -8,7 +8,7 @@ use crate::output::Output;
 use crate::print::bytes::counted;
 use crate::print::figures::Units;
 use crate::print::heading::{self, Heading};
-use crate::print::rows::Layout;
+use crate::print::rows::{Layout, unnamed};
 use crate::print::stack::Depth;
 use clap::Args;
 use highwater_formats::json::{self, DocumentStacks};
@@ -236,10 +236,7 @@ impl ReportView {
                 format!("Nothing had happened yet at {}.", when)
             }
             false if rows.is_empty() => format!("Nothing matches '{filters}'."),
-            _ if self.grouping.by == GroupBy::Type && rows.is_empty() => "The source names no types.".to_owned(),
-            _ if self.grouping.by == GroupBy::Task && rows.is_empty() => {
-                "The source names no tasks: see highwater::task and 'docs/tasks.md'.".to_owned()
-            }
+            _ if let Some(why) = unnamed(self.grouping.by).filter(|_| rows.is_empty()) => why.to_owned(),
             is_all => {
                 let of_what = if is_all { String::new() } else { format!(" of what matches '{filters}'") };
                 let until = if self.ranking.metric.is_live() { "at" } else { "until" };

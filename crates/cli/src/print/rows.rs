@@ -108,6 +108,15 @@ pub fn samples_behind(metric: Metric, figures: &Figures) -> u64 {
     if metric.is_live() { figures.live_samples() } else { figures.samples() }
 }
 
+/// Why there are no rows of a grouping although there are blocks.
+pub fn unnamed(by: GroupBy) -> Option<&'static str> {
+    match by {
+        GroupBy::Type => Some("The source names no types."),
+        GroupBy::Task => Some("No block belongs to a task: a program names its tasks with 'highwater::task'."),
+        _ => None,
+    }
+}
+
 /// Adds a row whose last column names what it stands for.
 pub fn add_row(table: &mut Table, mut cells: Vec<Cell>, catalog: &Catalog, key: &GroupKey, depth: Depth) {
     match key {
