@@ -402,6 +402,7 @@ class Catalog:
         self.thread_names = []
         # Tag to heap, frame to the frames it stands for, module to when it was loaded and unloaded.
         self.heaps = {}
+        self.tasks = {}
         self.resolutions = {}
         self.module_times = {}
         self.columns = {}
@@ -415,7 +416,7 @@ class Catalog:
         require(all(count <= 1 << 16 for _, count in ranges), "too many entries")
         require(sum(count for _, count in ranges) <= 2 * len(payload), "too many entries for so few bytes")
         require(sum(first for first, _ in ranges) <= 2 * at, "too many entries are lost")
-        columns = unpack_columns(varints, 10, 1 << 26)
+        columns = unpack_columns(varints, 11, 1 << 26)
         room = 2 * len(payload) - sum(count for _, count in ranges)
         lost = ["[lost]", (0, 0, 0, 0, 0), (0, None), (0, 0, 0, 0, 0), (0, 0)]
         tables = [self.strings, self.frames, self.nodes, self.modules, self.tags]
@@ -430,7 +431,7 @@ class Catalog:
             for _ in range(count):
                 entries.append(self.entry(table, column, len(entries)))
         remarks = 0
-        for id, width in ((6, 2), (7, 3), (8, 3), (9, 3)):
+        for id, width in ((6, 2), (7, 3), (8, 3), (9, 3), (10, 2)):
             column = Varints(columns[id])
             while not column.at_end():
                 remarks += 1
@@ -451,6 +452,9 @@ class Catalog:
         elif id == 9 and subject < len(self.frames):
             require(max(numbers[1:]) < 1 << 16, "a column is too large")
             self.columns[subject] = numbers[1:]
+        elif id == 10 and 0 < subject < len(self.tags):
+            require(numbers[1] < 1 << 32, "a string number is too large")
+            self.tasks[subject] = numbers[1]
 
     def entry(self, table, column, number):
         if table == 0:
@@ -480,7 +484,7 @@ class Catalog:
 
     def tag_text(self, tag):
         variable, type_name = self.tags[tag]
-        return f"{self.string(variable)}: {self.string(type_name)} {HEAPS[self.heaps.get(tag, 0)]}"
+        return f"{self.string(variable)}: {self.string(type_name)} {HEAPS[self.heaps.get(tag, 0)]} {self.string(self.tasks.get(tag, 0))}"
 
     def module_texts(self):
         for number, module in enumerate(self.modules):

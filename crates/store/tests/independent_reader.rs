@@ -107,8 +107,9 @@ fn site_text(catalog: &Catalog, stack: StackId) -> String {
 }
 
 fn tag_text(catalog: &Catalog, tag: TagId) -> String {
-    let Tag { variable, type_name, heap } = catalog.tag(tag);
-    format!("{}: {} {}", catalog.strings.get(variable), catalog.strings.get(type_name), heap.name())
+    let Tag { variable, type_name, heap, task } = catalog.tag(tag);
+    let [variable, type_name, task] = [variable, type_name, task].map(|text| catalog.strings.get(text));
+    format!("{variable}: {type_name} {} {task}", heap.name())
 }
 
 /// Live bytes by text, for rows that are not empty.
@@ -495,7 +496,9 @@ fn make_native(catalog: &mut Catalog) -> TagId {
     catalog.add_module(Module { unloaded: Some(Nanos(9)), ..module.clone() });
     catalog.add_module(Module { start: 0x7000, ..module });
     let variable = catalog.strings.intern("region");
-    catalog.intern_tag(Tag { variable, heap: Heap::External, ..Tag::default() });
+    let task = catalog.strings.intern("serve");
+    catalog.intern_tag(Tag { variable, heap: Heap::External, task, ..Tag::default() });
+    catalog.intern_tag(Tag { task, ..Tag::default() });
     catalog.intern_tag(Tag { heap: Heap::Mapped, ..Tag::default() })
 }
 
