@@ -14,8 +14,11 @@ static ALLOCATOR: highwater::Alloc<System> = highwater::Alloc::new(System);
 #[derive(Default)]
 struct State {
     cache: Mutex<VecDeque<Vec<u8>>>,
-    sessions: Mutex<Vec<Box<[u64; 128]>>>,
+    sessions: Mutex<Vec<Session>>,
 }
+
+/// What is known of a visitor.
+type Session = Vec<u64>;
 
 /// Fetches a page: a buffer that grows over several polls, on whichever threads they are.
 async fn fetch(state: &'static State, number: usize) {
@@ -37,7 +40,7 @@ async fn fetch(state: &'static State, number: usize) {
 /// Opens a session, and forgets it.
 async fn log_in(state: &'static State, number: usize) {
     tokio::time::sleep(Duration::from_micros(number as u64 % 50)).await;
-    let session = highwater::task::scope("log_in: session", async { Box::new([number as u64; 128]) }).await;
+    let session = highwater::task::scope("log_in: session", async { vec![number as u64; 128] }).await;
     state.sessions.lock().expect("no thread panics").push(session);
 }
 

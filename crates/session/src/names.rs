@@ -34,8 +34,8 @@ pub struct SessionNames {
     module_bytes: usize,
     /// By node: its stack in the catalog; unknown for nodes not looked up yet.
     stacks: Vec<StackId>,
-    /// By node: the tag of its task, of blocks and of mappings. Empty while there is no task.
-    tags: Vec<[TagId; 2]>,
+    /// By node of a task: its tags, of blocks and of mappings.
+    tags: BTreeMap<u32, [TagId; 2]>,
     /// The names of tasks by their number.
     tasks: BTreeMap<u64, StringId>,
     /// Nodes on the way to a known one.
@@ -122,7 +122,7 @@ impl SessionNames {
     /// The tag of a node that was looked up before: its task. [`TagId::NONE`] for a block without a task, and for `Heap::Mapped` without a task.
     #[inline(always)]
     pub fn tag(&self, node: u32, is_mapping: bool) -> TagId {
-        self.tags.get(node as usize).map_or(TagId::NONE, |tags| tags[usize::from(is_mapping)])
+        self.tags.get(&node).map_or(TagId::NONE, |tags| tags[usize::from(is_mapping)])
     }
 
     /// Whether some node belongs to a task.
@@ -135,12 +135,8 @@ impl SessionNames {
     fn set_task(&mut self, node: u32, number: u64, catalog: &mut Catalog) {
         let unnamed = || format!("[task {number}]");
         let task = self.tasks.get(&number).copied().unwrap_or_else(|| catalog.strings.intern(&unnamed()));
-        let index = node as usize;
-        if index >= self.tags.len() {
-            self.tags.resize(index + 1, [TagId::NONE; 2]);
-        }
-        self.tags[index] =
-            [Heap::Malloc, Heap::Mapped].map(|heap| catalog.intern_tag(Tag { heap, task, ..Tag::default() }));
+        let tag_of = |heap| catalog.intern_tag(Tag { heap, task, ..Tag::default() });
+        self.tags.insert(node, [Heap::Malloc, Heap::Mapped].map(tag_of));
     }
 
     #[cold]
