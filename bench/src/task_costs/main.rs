@@ -53,7 +53,10 @@ fn measure() -> [f64; 4] {
 
 fn main() -> std::io::Result<()> {
     let print = |when: &str, [outside, inside, poll, scoped]: [f64; 4]| {
-        println!("{when}: allocation and free {outside:.1} ns, in a task {inside:.1} ns; a task adds {:.1} ns to a poll", scoped - poll);
+        println!(
+            "{when}: allocation and free {outside:.1} ns, in a task {inside:.1} ns; a task adds {:.1} ns to a poll",
+            scoped - poll
+        );
     };
     print("not recorded", measure());
     highwater::record_to("/dev/null")?;

@@ -304,6 +304,12 @@ pub fn grouping_parser() -> impl TypedValueParser<Value = GroupBy> {
     keyed_parser(GroupBy::ALL.map(|by| (by.key(), by.about(), by)))
 }
 
+/// Parser for the names of groupings in which every block belongs to one row.
+pub fn grower_parser() -> impl TypedValueParser<Value = GroupBy> {
+    const GROUPINGS: [GroupBy; 5] = [GroupBy::Site, GroupBy::Thread, GroupBy::Type, GroupBy::Heap, GroupBy::Task];
+    keyed_parser(GROUPINGS.map(|by| (by.key(), by.about(), by)))
+}
+
 /// By which figure rows are ranked.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Ranking {

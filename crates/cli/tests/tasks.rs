@@ -50,6 +50,10 @@ fn a_recorded_program_has_its_tasks_in_every_command() {
     let leaks = place.json("leaks tasks.hw --by task --top 0");
     assert_eq!(row(&leaks["tasks"], "log_in: session")["live_blocks"], 1000);
     place.highwater("leaks tasks.hw --by task").stdout_has(&["log_in: session", "oldest"]);
+    let growth = place.json("growth tasks.hw --by task --top 0");
+    let grown = growth["sites"].as_array().unwrap().iter().find(|row| row["key"] == "log_in: session").unwrap();
+    assert_eq!([&grown["live_bytes"], &grown["live_blocks"]], [of_sessions, 1000]);
+    place.highwater("growth tasks.hw --by task --top 0").stdout_has(&["log_in: session", "[no task]"]);
     assert_eq!(place.highwater("export tasks.hw --to json -o all.json").code, 0);
     let exported: Value = serde_json::from_slice(&std::fs::read(place.file("all.json")).unwrap()).unwrap();
     let of_task = |block: &&Value| block["task"] == "log_in: session";
@@ -61,6 +65,7 @@ fn a_recorded_program_has_its_tasks_in_every_command() {
 #[test]
 fn a_source_without_tasks_is_no_riddle() {
     let place = support::in_the_kitchen();
+    place.highwater("growth kitchen.hw --by task").stdout_has(&["No block belongs to a task"]);
     place.highwater("leaks kitchen.hw --by task").stdout_has(&["No block belongs to a task"]);
     place.highwater("report kitchen.hw --by task").stdout_has(&["No block belongs to a task"]);
 }

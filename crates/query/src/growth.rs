@@ -1,4 +1,4 @@
-//! Sites, ranked by how steadily their surviving blocks grow.
+//! Sites, threads, types, heaps or tasks, ranked by how steadily their surviving blocks grow.
 //!
 //! Blocks that are live at the window's end have their time of birth. Of a leak about as many bytes survive from each part of the window: its curve is a line.
 //! Data that was built once and kept makes a curve that rises early and stays flat. Of data that is replaced all the time only the youngest survives, and the
@@ -6,18 +6,20 @@
 
 use crate::compiled_filter::CompiledFilter;
 use crate::error::QueryError;
+use crate::grouping::owner_key;
 use crate::lives::{blocks_of, deaths};
 use crate::measure::{NO_BLOCKS, must_have_blocks};
 use crate::names::{is_found, key_text, own_frame_of};
 use crate::query::Query;
 use crate::stacks::no_stacks;
 use highwater_formats::json::{FrameAnswer, StackTableAnswer};
-use highwater_model::groups::GroupKey;
-use highwater_model::{Accounts, ByteSum, Catalog, StackId, grouped};
+use highwater_model::groups::{GroupBy, GroupKey};
+use highwater_model::{Accounts, ByteSum, Catalog, StackId, TagId, ThreadId, grouped};
 use highwater_store::Recording;
-use highwater_store::history::{BlockLife, Moment, Work};
+use highwater_store::history::{BlockLife, Moment, OwnedBlock, Work};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The most points of all curves of one answer.
 const MOST_CURVE_POINTS: usize = 1_000_000;
@@ -25,6 +27,8 @@ const MOST_CURVE_POINTS: usize = 1_000_000;
 /// Which sites are wanted.
 #[derive(Clone, Debug)]
 pub struct GrowthOptions {
+    /// What a row is: a site, or an owner of blocks. Others have no rows.
+    pub by: GroupBy,
     /// The number of points of each curve, at least 2.
     pub points: usize,
     /// The most sites.
@@ -35,15 +39,15 @@ pub struct GrowthOptions {
     pub search: String,
 }
 
-/// A site whose blocks survive.
+/// A site, or an owner, whose blocks survive.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct GrowthSite {
-    /// Its number.
+    /// Its number, if it is a site; else its place among the owners.
     pub id: u32,
     /// Its name, for people.
     pub key: String,
-    /// The frame that names it.
+    /// The frame that names it, if it is a site.
     pub frame: Option<FrameAnswer>,
     /// The number of its stack.
     #[cfg_attr(test, ts(type = "Frame[]"))]
@@ -84,6 +88,48 @@ pub struct GrowthAnswer {
     pub stacks: StackTableAnswer,
 }
 
+/// The rows by their numbers: stacks, or owners in the order in which they are met.
+struct GrowthRows {
+    by: GroupBy,
+    owners: Vec<GroupKey>,
+    known: FxHashMap<(TagId, ThreadId), Option<u32>>,
+    numbers: BTreeMap<GroupKey, u32>,
+}
+
+impl GrowthRows {
+    fn new(by: GroupBy) -> Self {
+        Self { by, owners: Vec::new(), known: FxHashMap::default(), numbers: BTreeMap::new() }
+    }
+
+    /// The row of a block; `None` for a block without a type, among types.
+    fn of(&mut self, owned: &OwnedBlock, catalog: &Catalog) -> Option<u32> {
+        if self.by == GroupBy::Site {
+            return Some(owned.block.stack.0);
+        }
+        if let Some(&row) = self.known.get(&(owned.block.tag, owned.thread)) {
+            return row;
+        }
+        let key = match self.by {
+            GroupBy::Thread => GroupKey::Thread(owned.thread),
+            by => owner_key(catalog, by, catalog.tag(owned.block.tag)),
+        };
+        let is_named = key != GroupKey::Name(String::new()) && (self.by != GroupBy::Task || catalog.has_tasks());
+        let row = is_named.then(|| {
+            *self.numbers.entry(key).or_insert_with_key(|key| {
+                self.owners.push(key.clone());
+                self.owners.len() as u32 - 1
+            })
+        });
+        self.known.insert((owned.block.tag, owned.thread), row);
+        row
+    }
+
+    /// The subject of a row.
+    fn key(&self, row: u32) -> GroupKey {
+        self.owners.get(row as usize).cloned().unwrap_or(GroupKey::Site(StackId(row)))
+    }
+}
+
 /// The surviving blocks of a site.
 struct SiteSurvivors {
     rise: Rise,
@@ -116,21 +162,23 @@ pub fn growth(query: &Query, options: &GrowthOptions, work: &Work<'_>) -> Result
     let history = &query.history;
     let catalog = history.catalog();
     let filter = CompiledFilter::new(&query.filters, catalog);
+    let mut rows = GrowthRows::new(options.by);
     let (times, sites) = match history.source().is_states() {
+        true if options.by != GroupBy::Site => return Err(QueryError::failed(NO_BLOCKS)),
         true => of_states(query, &filter)?,
-        false => of_blocks(query, &filter, points, work)?,
+        false => of_blocks(query, &filter, points, &mut rows, work)?,
     };
     let points = times.len();
-    let mut ranked: Vec<(f64, f64, f64, StackId, SiteSurvivors)> = sites
+    let mut ranked: Vec<(f64, f64, f64, u32, SiteSurvivors)> = sites
         .into_iter()
-        .map(|(stack, survivors)| {
+        .map(|(row, survivors)| {
             let (growth, steadiness) = trend(&times, &curve(&survivors, points, |born| born.bytes));
-            (growth * steadiness, growth, steadiness, stack, survivors)
+            (growth * steadiness, growth, steadiness, row, survivors)
         })
         .collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| (b.4.bytes, a.3).cmp(&(a.4.bytes, b.3))));
     if !search.is_empty() {
-        ranked.retain(|(_, _, _, stack, _)| is_found(catalog, &GroupKey::Site(*stack), &search));
+        ranked.retain(|(_, _, _, row, _)| is_found(catalog, &rows.key(*row), &search));
     }
     if is_ascending {
         ranked.reverse();
@@ -145,13 +193,16 @@ pub fn growth(query: &Query, options: &GrowthOptions, work: &Work<'_>) -> Result
         )));
     }
     let mut stacks = no_stacks([&**catalog]);
-    ranked.iter().try_for_each(|(_, _, _, stack, _)| stacks.add(0, *stack))?;
+    if options.by == GroupBy::Site {
+        ranked.iter().try_for_each(|(_, _, _, row, _)| stacks.add(0, StackId(*row)))?;
+    }
     let is_untimed = history.source().is_untimed();
-    let site = |(score, growth, steadiness, stack, survivors): &(f64, f64, f64, StackId, SiteSurvivors)| GrowthSite {
-        id: stack.0,
-        key: key_text(catalog, &GroupKey::Site(*stack)),
-        frame: own_frame_of(catalog, *stack),
-        stack: stacks.number(0, *stack),
+    let stack_of = |row: u32| (options.by == GroupBy::Site).then_some(StackId(row));
+    let site = |(score, growth, steadiness, row, survivors): &(f64, f64, f64, u32, SiteSurvivors)| GrowthSite {
+        id: *row,
+        key: key_text(catalog, &rows.key(*row)),
+        frame: stack_of(*row).and_then(|stack| own_frame_of(catalog, stack)),
+        stack: stack_of(*row).and_then(|stack| stacks.number(0, stack)),
         live_bytes: survivors.bytes.rounded(),
         live_blocks: survivors.blocks,
         curve: curve(survivors, points, |born| born.bytes),
@@ -170,8 +221,9 @@ fn of_blocks(
     query: &Query,
     filter: &CompiledFilter,
     points: usize,
+    rows: &mut GrowthRows,
     work: &Work<'_>,
-) -> Result<(Vec<u64>, FxHashMap<StackId, SiteSurvivors>), QueryError> {
+) -> Result<(Vec<u64>, FxHashMap<u32, SiteSurvivors>), QueryError> {
     let (history, window) = (&query.history, query.window);
     let last = history.snapshot(history.moment_at(window.to))?;
     if last.source.aggregated && last.source.snapshot {
@@ -188,30 +240,31 @@ fn of_blocks(
         true => deaths(history, last.at, &wanted, work)?,
         false => vec![None; wanted.len()],
     };
-    let mut births: FxHashMap<(StackId, u32), (ByteSum, u64)> = FxHashMap::default();
-    let mut sites: FxHashMap<StackId, SiteSurvivors> = FxHashMap::default();
+    let mut births: FxHashMap<(u32, u32), (ByteSum, u64)> = FxHashMap::default();
+    let mut sites: FxHashMap<u32, SiteSurvivors> = FxHashMap::default();
     for (owned, death) in wanted.iter().zip(deaths) {
         let birth = owned.block.time;
         if !filter.passes_death(&BlockLife { birth, death }) {
             continue;
         }
+        let Some(row) = rows.of(owned, history.catalog()) else { continue };
         let (bytes, blocks) = (owned.block.live_amount(), owned.block.live_blocks());
-        let site = sites.entry(owned.block.stack).or_insert_with(|| SiteSurvivors {
+        let site = sites.entry(row).or_insert_with(|| SiteSurvivors {
             rise: Rise::Born(Vec::new()),
             bytes: ByteSum::ZERO,
             blocks: 0,
             oldest: u64::MAX,
         });
         let at = times.partition_point(|time| *time < birth.0).min(points - 1);
-        let born = births.entry((owned.block.stack, at as u32)).or_default();
+        let born = births.entry((row, at as u32)).or_default();
         born.0 += bytes;
         born.1 += blocks;
         site.bytes += bytes;
         site.blocks += blocks;
         site.oldest = site.oldest.min(birth.0);
     }
-    for ((stack, point), (bytes, blocks)) in births {
-        if let Some(Rise::Born(born)) = sites.get_mut(&stack).map(|site| &mut site.rise) {
+    for ((row, point), (bytes, blocks)) in births {
+        if let Some(Rise::Born(born)) = sites.get_mut(&row).map(|site| &mut site.rise) {
             born.push(BornAtPoint { point, bytes, blocks });
         }
     }
@@ -224,10 +277,7 @@ fn of_blocks(
 }
 
 /// The sites that hold something at the last state of the window, and the times of its states. A state without call stacks is left out.
-fn of_states(
-    query: &Query,
-    filter: &CompiledFilter,
-) -> Result<(Vec<u64>, FxHashMap<StackId, SiteSurvivors>), QueryError> {
+fn of_states(query: &Query, filter: &CompiledFilter) -> Result<(Vec<u64>, FxHashMap<u32, SiteSurvivors>), QueryError> {
     if filter.needs_blocks() {
         return Err(QueryError::failed(NO_BLOCKS));
     }
@@ -256,7 +306,7 @@ fn of_states(
         let (bytes, blocks) = levels.last().copied().unwrap_or_default();
         let first = levels.iter().position(|level| level.0 > ByteSum::ZERO).unwrap_or(0);
         let site = SiteSurvivors { rise: Rise::Levels(levels), bytes, blocks, oldest: times[first] };
-        (bytes > ByteSum::ZERO).then_some((stack, site))
+        (bytes > ByteSum::ZERO).then_some((stack.0, site))
     };
     let sites = sites.into_iter().filter_map(survivors).collect();
     Ok((times, sites))

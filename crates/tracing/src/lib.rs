@@ -33,19 +33,32 @@ thread_local! {
 
 /// The layer: see the [crate's page](crate).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct TaskLayer;
+pub struct TaskLayer {
+    has_targets: bool,
+}
 
 impl TaskLayer {
     /// A layer that makes every span a task.
     pub fn new() -> Self {
-        Self
+        Self::default()
+    }
+
+    /// Names a task after the span's target, which is its module unless the program says otherwise, and its name: `shop::cart::add` in place of `add`. For
+    /// programs with several spans of the same name.
+    pub fn with_targets(self) -> Self {
+        Self { has_targets: true }
     }
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TaskLayer {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let metadata = attributes.metadata();
+        let task = match self.has_targets {
+            true => Task::named(format!("{}::{}", metadata.target(), metadata.name())),
+            false => Task::named(metadata.name()),
+        };
         if let Some(span) = context.span(id) {
-            span.extensions_mut().insert(Task::named(attributes.metadata().name()));
+            span.extensions_mut().insert(task);
         }
     }
 

@@ -62,6 +62,11 @@ fn what_is_allocated_in_a_span_belongs_to_the_task_of_its_name() {
     let of_late = block(17_001);
     drop(late);
     let of_nobody = block(19_001);
+    let with_targets = tracing_subscriber::registry().with(highwater_tracing::TaskLayer::new().with_targets());
+    let of_target = tracing::subscriber::with_default(with_targets, || {
+        let _span = tracing::info_span!(target: "shop::cart", "add").entered();
+        block(23_001)
+    });
     highwater::stop_recording().unwrap();
 
     let recording = Recording::open(&path).unwrap();
@@ -78,6 +83,7 @@ fn what_is_allocated_in_a_span_belongs_to_the_task_of_its_name() {
     }
     assert_eq!([&tasks[&50_001], &tasks[&70_001]], [&vec!["query"; 100], &vec!["serve"; 100]]);
     let of = |size: u64| &tasks[&size][..];
+    assert_eq!(of(23_001), ["shop::cart::add"]);
     assert_eq!([of(11_001), of(13_001), of(17_001), of(19_001)], [["inner"], ["scope"], ["late"], [""]]);
-    drop((kept, of_inner, of_scope, of_late, of_nobody));
+    drop((kept, of_inner, of_scope, of_late, of_nobody, of_target));
 }

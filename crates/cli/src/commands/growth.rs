@@ -1,6 +1,6 @@
-//! `highwater growth`: sites whose memory grows steadily.
+//! `highwater growth`: sites, or owners of blocks, whose memory grows steadily.
 
-use crate::args::{FileArgs, Filters, Reading};
+use crate::args::{FileArgs, Filters, Reading, grower_parser};
 use crate::failure::Failure;
 use crate::open;
 use crate::output::Output;
@@ -8,10 +8,12 @@ use crate::print::bytes::{bytes, counted};
 use crate::print::colour::Style;
 use crate::print::figures::Units;
 use crate::print::heading::{self, Heading};
+use crate::print::rows::{add_row, unnamed};
 use crate::print::stack::{Depth, add_site_row};
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
 use highwater_formats::json;
+use highwater_model::groups::{GroupBy, GroupKey};
 use highwater_model::{Clock, Source, StackId, When, Window};
 use highwater_query::{GrowthAnswer, GrowthOptions, GrowthSite, Query, growth, time_of};
 use serde_json::Value;
@@ -23,6 +25,7 @@ use std::sync::Arc;
   highwater growth app.hw                    what grows, fastest first
   highwater growth app.hw --from mark:warm   after the program has warmed up
   highwater growth app.hw --stacks full      with whole call stacks
+  highwater growth app.hw --by task          by async task or span
   highwater growth app.hw --json | jq '.sites[0].growth_per_s'
 
 Of a leak about as many bytes survive from each part of the time: its curve is a line, and its steadiness is near 100 %. What \
@@ -31,6 +34,9 @@ question: highwater leaks app.hw")]
 pub struct GrowthArgs {
     #[command(flatten)]
     input: FileArgs,
+    /// What the rows are
+    #[arg(long, value_name = "WHAT", default_value = "site", value_parser = grower_parser())]
+    by: GroupBy,
     /// The first instant that counts [default: start]
     #[arg(long, value_name = "WHEN")]
     from: Option<When>,
@@ -65,6 +71,7 @@ impl GrowthArgs {
         let json = self.reading.json;
         let default_top = if json { 0 } else { ROWS };
         let options = GrowthOptions {
+            by: self.by,
             points: if json { JSON_POINTS } else { SHOWN_POINTS },
             limit: Some(self.top.unwrap_or(default_top)).filter(|top| *top > 0).unwrap_or(MOST_ROWS).min(MOST_ROWS),
             is_ascending: false,
@@ -113,8 +120,11 @@ impl GrowthArgs {
         let least = if self.top == Some(0) { 0.0 } else { LEAST_STEADINESS };
         let growing: Vec<&GrowthSite> = answer.sites.iter().filter(|site| site.steadiness >= least).collect();
         let others = answer.count - growing.len();
+        if let Some(why) = unnamed(self.by).filter(|_| answer.count == 0 && self.filters.is_empty()) {
+            return format!("\n{why}\n");
+        }
         if growing.is_empty() {
-            let others = counted(others as u64, "site");
+            let others = counted(others as u64, self.by.key());
             return format!(
                 "\nNothing grows steadily. Of {others} something was built and kept; '--top 0' shows them.\n"
             );
@@ -132,7 +142,7 @@ impl GrowthArgs {
             .column(Align::Left, "curve")
             .column(Align::Right, "live")
             .column(Align::Right, if units.has_blocks() { "blocks" } else { "" })
-            .column(Align::Left, "site");
+            .column(Align::Left, self.by.key());
         for site in &growing {
             let rate = site.growth_per_s.or(site.growth_per_line).unwrap_or(0.0);
             let cells: Vec<Cell> = vec![
@@ -142,11 +152,17 @@ impl GrowthArgs {
                 units.bytes(site.live_bytes).into(),
                 if units.has_blocks() { units.count(site.live_blocks).into() } else { Cell::default() },
             ];
-            add_site_row(&mut table, cells, catalog, StackId(site.id), self.stacks);
+            match self.by {
+                GroupBy::Site => add_site_row(&mut table, cells, catalog, StackId(site.id), self.stacks),
+                _ => add_row(&mut table, cells, catalog, &GroupKey::Name(site.key.clone()), self.stacks),
+            }
         }
         let mut text = format!("\n{}", table.render(output.paint, output.width));
         if others > 0 {
-            text.push_str(&format!("\n… {}; '--top 0' shows all.\n", counted(others as u64, "more site")));
+            text.push_str(&format!(
+                "\n… {}; '--top 0' shows all.\n",
+                counted(others as u64, &format!("more {}", self.by.key()))
+            ));
         }
         text
     }

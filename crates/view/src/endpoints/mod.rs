@@ -169,6 +169,7 @@ pub fn histograms(_: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answe
 /// `growth`: sites by how steadily their blocks grow.
 pub fn growth(request: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
     let options = GrowthOptions {
+        by: GroupBy::Site,
         points: number(request, "points", 40, MOST_POINTS)? as usize,
         limit: number(request, "limit", 200, MOST_ROWS)? as usize,
         is_ascending: is_ascending(request)?,
