@@ -114,4 +114,4 @@ pub use event_name::Name;
 pub use highwater_derive::Tracked;
 #[cfg(not(target_family = "wasm"))]
 pub use highwater_model::{FrameText, StackId};
-pub use objects::{DeepSize, Tag, Track, Tracked};
+pub use objects::{DeepSize, Shared, Tag, Track, Tracked, track};

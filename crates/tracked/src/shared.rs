@@ -84,7 +84,7 @@ impl<P: SharedPointer> Shared<P> {
             return Self { owner: ObjectLife::UNREPORTED, value: None, variable, pointer };
         }
         let location = Location::caller();
-        let value = (!pointer.is_tracked()).then(|| {
+        let value = (!P::Value::is_tracked(&pointer)).then(|| {
             let life = ObjectLife::begin(value_bytes(&pointer), type_name::<P::Value>(), location, variable);
             Arc::new(life)
         });
@@ -102,7 +102,8 @@ impl<P: SharedPointer> Shared<P> {
 }
 
 fn value_bytes<P: SharedPointer>(pointer: &P) -> usize {
-    pointer.deep_size().saturating_add(COUNTERS)
+    // Named, since a reference has a size of its own.
+    P::Value::deep_size(pointer).saturating_add(COUNTERS)
 }
 
 impl<P: SharedPointer> Clone for Shared<P> {

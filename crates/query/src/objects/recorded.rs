@@ -66,7 +66,9 @@ impl<'a> RecordedObjects<'a> {
             Some(frame) => format!("{}:{}", frame.file, frame.line),
             None => "(no place):0".to_owned(),
         };
-        let site = self.matcher.site_of(text.as_bytes(), self.type_of(place.tag).as_bytes());
+        let variable = self.catalog.strings.get(self.catalog.tag(place.tag).variable);
+        let type_name = self.type_of(place.tag);
+        let site = self.matcher.site_of_variable(text.as_bytes(), type_name.as_bytes(), variable.as_bytes());
         self.sites.insert((place.stack, place.tag), site);
         site
     }
