@@ -143,3 +143,30 @@ fn files_of_two_stores_are_compared_by_site() {
     assert_eq!(sites.len(), 1, "{diff}");
     assert_eq!((&sites[0]["before"]["live_blocks"], &sites[0]["after"]["live_blocks"]), (&3.into(), &5.into()));
 }
+
+/// Variables, places and owners are the same in a recording of objects, in a log of it, and in a snapshot of it.
+#[test]
+fn objects_have_variables_and_owners_in_recordings_logs_and_snapshots() {
+    let place = in_the_kitchen();
+    let arc = "alloc::sync::Arc<app::Config>";
+    let line = |bytes: u64, line: u64, type_name: &str, id: u64| {
+        serde_json::json!({"event": "ALLOCATE", "bytes": bytes, "file": "src/app.rs", "line": line, "type": type_name,
+                           "id": id, "variable": "config"})
+    };
+    let births = [line(1040, 1, "app::Config", 0), line(0, 1, arc, 1), line(0, 9, arc, 2), line(0, 9, arc, 3)];
+    let log: String = births.iter().map(|birth| format!("@ {birth}\n")).collect();
+    place.write("console.log", format!("{log}@ DROP 0 {arc} 2\n"));
+    place.highwater("import console.log -o console.hw").stdout_has(&[]);
+    place.highwater("export console.hw -o end.hw").stdout_has(&[]);
+    for file in ["console.log", "console.hw", "end.hw"] {
+        let objects = place.json(&format!("objects {file} --by variable"));
+        let owners = &objects["owners"][0];
+        assert_eq!(
+            (&owners["owners"], &owners["values"], &owners["variable"]),
+            (&2.into(), &1.into(), &"config".into())
+        );
+        assert_eq!(objects["totals"]["live_bytes"], 1040, "{file}");
+        assert_eq!(objects["variables"][0]["variable"], "config");
+        place.highwater(&format!("objects {file} --by both")).stdout_has(&["src/app.rs:9  config", "Arc<app::Config>"]);
+    }
+}

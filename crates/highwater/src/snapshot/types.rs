@@ -181,12 +181,13 @@ pub struct StackFrame {
     pub module: String,
 }
 
-/// The frames of a stack, innermost first. Code without a name is named by its offset in its module: unlike an address, it is the same in every
-/// process.
+/// The frames of a stack, innermost first. Code without a name is named by its offset in its build of its module: unlike an address, it is the
+/// same in every process.
 pub(super) fn frames_of(catalog: &Catalog, stack: StackId) -> Vec<StackFrame> {
     let frame = |text: highwater_model::FrameText<'_>| StackFrame {
         function: match (text.function, text.file, text.offset) {
-            ("", "", Some(offset)) => format!("+{offset:#x}"),
+            ("", "", Some(offset)) if text.build_id.is_empty() => format!("+{offset:#x}"),
+            ("", "", Some(offset)) => format!("+{offset:#x} of build {}", text.build_id),
             ("", "", None) if text.address != 0 => format!("{:#x}", text.address),
             (function, ..) => function.to_owned(),
         },
