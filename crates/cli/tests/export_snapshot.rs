@@ -170,3 +170,20 @@ fn objects_have_variables_and_owners_in_recordings_logs_and_snapshots() {
         place.highwater(&format!("objects {file} --by both")).stdout_has(&["src/app.rs:9  config", "Arc<app::Config>"]);
     }
 }
+
+/// A profile over time becomes a profile of one instant: its figures by site, and the peak until then.
+#[test]
+fn an_instant_of_a_profile_is_a_snapshot_of_figures() {
+    let place = Place::new();
+    let massif = concat!(env!("CARGO_MANIFEST_DIR"), "/../input/tests/fixtures/massif/milliseconds.out");
+    for when in ["peak", "end", "50%"] {
+        let name = format!("{}.hw", when.replace('%', ""));
+        place.highwater(&format!("export {massif} --at {when} -o {name}")).stdout_has(&[]);
+        let snapshot = figures(&place, &format!("report {name} --top 0"));
+        assert_eq!(snapshot, figures(&place, &format!("report {massif} --at {when} --top 0")), "{when}");
+        place.highwater(&format!("check {name}")).stdout_has(&[": sound (a snapshot, "]);
+    }
+    place
+        .highwater(&format!("export {massif} --filter size:1.. -o x.hw"))
+        .is_one_clear_line_about(&["not single blocks"]);
+}

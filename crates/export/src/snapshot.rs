@@ -51,8 +51,8 @@ impl FileSink for Stream<'_> {
 fn write(snapshot: &Snapshot, _: &ExportOptions<'_>, out: &mut dyn io::Write) -> Result<(), ExportError> {
     let mut source = snapshot.source.clone();
     if !source.snapshot {
-        // What a recording counted until this instant is known; later counters of a profile are not those of this instant.
-        source.has_past = source.known.is_none() && !source.kind.is_object_graph();
+        // What was counted until this instant is known. A profile has counters of its end only.
+        source.has_past = true;
         if snapshot.at < source.duration {
             source.known = source.known.map(|known| KnownFigures { allocated: false, own_peaks: false, ..known });
         }

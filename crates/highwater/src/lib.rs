@@ -79,9 +79,16 @@
 //! time, exactly as of one instant, without stopping the program. [`snapshot()`] keeps a snapshot under a name; [`global_stats`] and
 //! [`thread_stats`] return how much was allocated and freed.
 //!
+//! # Snapshots in files and in JSON
+//!
+//! A [`MemorySnapshot`](snapshot::MemorySnapshot) can be [saved](snapshot::MemorySnapshot::save) as a `.hw` file and
+//! [opened](snapshot::MemorySnapshot::open) again, by another process too. With the feature `serde`, it and its
+//! [differences](snapshot::SnapshotDiff) are `Serialize` and `Deserialize`. Snapshots of two stores are compared by call stack, type and variable.
+//!
 //! # Objects
 //!
-//! [`Tracked`](struct@Tracked) values report their creation and their drop: see [`objects`]. Only this part is available on WASM.
+//! [`Tracked`](struct@Tracked) values report their creation and their drop: see [`objects`]. [`track!`] keeps the name of the
+//! variable as well, and [`Shared`] counts the owners of an `Arc` or `Rc`. Only this part is available on WASM.
 #![deny(unsafe_code)]
 
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
