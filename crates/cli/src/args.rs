@@ -345,11 +345,18 @@ pub fn must_be_known(metric: Metric, snapshot: &Snapshot) -> Result<(), Failure>
     }
     let what = if source.kind.is_object_graph() { "a memory image" } else { "a snapshot" };
     match metric {
-        Metric::Temporary if !source.snapshot && !snapshot.knows_every_block() => Err(Failure::fault(
+        Metric::Temporary if !source.lacks_past() && !snapshot.knows_every_block() => Err(Failure::fault(
             "temporary allocations cannot be estimated from samples: what a thread allocated next is not known; choose another --metric",
         )),
         _ if !source.snapshot => Ok(()),
         Metric::Live => Ok(()),
+        Metric::Peak if source.has_past => Err(Failure::fault(format_args!(
+            "{what} knows one instant, and not what was live at the peak; choose --metric live or own-peak"
+        ))),
+        Metric::Leaked if source.has_past => Err(Failure::fault(format_args!(
+            "{what} knows one instant, and not what was live at the end; choose --metric live"
+        ))),
+        _ if source.has_past => Ok(()),
         Metric::Peak | Metric::OwnPeak => {
             Err(Failure::fault(format_args!("{what} knows what is live, and no peaks; choose --metric live")))
         }

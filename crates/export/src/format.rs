@@ -1,6 +1,6 @@
 //! The output formats.
 
-use crate::{csv, dhat, firefox, flamegraph, folded, json, memtrace, pprof, speedscope};
+use crate::{csv, dhat, firefox, flamegraph, folded, json, memtrace, pprof, snapshot, speedscope};
 use highwater_formats::flamegraph::FlameGraphError;
 use highwater_model::Snapshot;
 use highwater_model::groups::{Keep, Metric};
@@ -18,6 +18,7 @@ pub static EXPORTS: &[&dyn ExportFormat] = &[
     &json::JsonExport,
     &csv::CsvExport,
     &memtrace::MemtraceExport,
+    &snapshot::SnapshotExport,
 ];
 
 /// An output format.
@@ -55,6 +56,8 @@ pub enum Write {
     Blocks(WriteSnapshot),
     /// Writes one instant, with every live block, and what led to it: [`ExportOptions::recording`].
     WithHistory(WriteSnapshot),
+    /// Writes one instant, with every live block, as a snapshot of its own: blocks that the filters leave out are not in it.
+    Snapshot(WriteSnapshot),
     /// Writes all events of a recording.
     History(WriteHistory),
 }

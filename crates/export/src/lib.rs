@@ -18,6 +18,7 @@ mod json;
 mod json_stream;
 mod memtrace;
 mod pprof;
+mod snapshot;
 mod speedscope;
 
 pub use format::{

@@ -83,9 +83,16 @@
 //!
 //! [`task::scope`] gives a future a name: what is allocated while it is polled belongs to that task, on every thread that polls it.
 //!
+//! # Snapshots in files and in JSON
+//!
+//! A [`MemorySnapshot`](snapshot::MemorySnapshot) can be [saved](snapshot::MemorySnapshot::save) as a `.hw` file and
+//! [opened](snapshot::MemorySnapshot::open) again, by another process too. With the feature `serde`, it and its
+//! [differences](snapshot::SnapshotDiff) are `Serialize` and `Deserialize`. Snapshots of two stores are compared by call stack, type and variable.
+//!
 //! # Objects
 //!
-//! [`Tracked`](struct@Tracked) values report their creation and their drop: see [`objects`]. Only this part is available on WASM.
+//! [`Tracked`](struct@Tracked) values report their creation and their drop: see [`objects`]. [`track!`] keeps the name of the
+//! variable as well, and [`Shared`] counts the owners of an `Arc` or `Rc`. Only this part is available on WASM.
 #![deny(unsafe_code)]
 
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
@@ -119,4 +126,4 @@ pub use event_name::Name;
 pub use highwater_derive::Tracked;
 #[cfg(not(target_family = "wasm"))]
 pub use highwater_model::{FrameText, StackId};
-pub use objects::{DeepSize, Tag, Track, Tracked};
+pub use objects::{DeepSize, Shared, Tag, Track, Tracked, track};

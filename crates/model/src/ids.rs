@@ -14,6 +14,11 @@ impl Default for AllocId {
     }
 }
 
+/// The identity of a store of events, among all stores of all processes. It is another one after the store was cleared, since numbers of allocations
+/// start again then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StoreId(pub u128);
+
 /// A thread as its source numbers it (the kernel's thread id for native programs).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId(pub u64);

@@ -44,12 +44,17 @@ impl Source {
 
     /// True if the most bytes that each row ever held are known.
     pub fn knows_own_peaks(&self) -> bool {
-        self.known.map_or(!self.snapshot, |known| known.own_peaks)
+        self.known.map_or(!self.lacks_past(), |known| known.own_peaks)
     }
 
     /// True if the number of samples is known, where figures are estimates.
     pub fn knows_samples(&self) -> bool {
         self.known.is_none_or(|known| known.samples)
+    }
+
+    /// True if only the live blocks of one instant are known by row, and no peaks.
+    pub fn lacks_past(&self) -> bool {
+        self.snapshot && !self.has_past
     }
 
     /// True if the source holds figures at several instants, and no events between them.
@@ -59,14 +64,14 @@ impl Source {
 
     /// True if the source knows a metric by row; `totals` are its figures. A snapshot of a live process has sums of what was freed, but not by site.
     pub fn knows(&self, metric: Metric, totals: &Figures) -> bool {
-        let by_site = self.known.map_or(!self.snapshot, |known| known.allocated);
+        let by_site = self.known.map_or(!self.lacks_past(), |known| known.allocated);
         match metric {
             Metric::Live => true,
             Metric::Peak => !self.snapshot,
             Metric::OwnPeak => self.knows_own_peaks(),
             Metric::Allocated | Metric::Freed | Metric::Allocations => by_site,
             Metric::Leaked => !self.snapshot && !self.aggregated,
-            Metric::Temporary => !self.snapshot && self.knows_every_block(totals),
+            Metric::Temporary => !self.lacks_past() && self.knows_every_block(totals),
         }
     }
 }

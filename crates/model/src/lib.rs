@@ -85,7 +85,7 @@ pub use disturbing::disturbs_text;
 pub use event::{Event, EventKind, Placement};
 pub use figures::{Figures, Rests, Totals};
 pub use heap::{Heap, mapped_address, usable_of_size};
-pub use ids::{AllocId, FrameId, Nanos, StackId, StringId, TagId, ThreadId};
+pub use ids::{AllocId, FrameId, Nanos, StackId, StoreId, StringId, TagId, ThreadId};
 pub use interval::{Certainty, Interval, expected_samples};
 pub use known::KnownFigures;
 pub use ledger::{AddressLedger, BlockExtent, NumberLedger, Op, Step, StepSink};

@@ -7,7 +7,7 @@ use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::figures::Figures;
 use crate::heap::Heap;
-use crate::ids::{Nanos, StringId};
+use crate::ids::{Nanos, StoreId, StringId};
 use crate::known::KnownFigures;
 use crate::laws;
 use crate::word_sampling::WordSampling;
@@ -48,6 +48,11 @@ pub struct Source {
     pub usable_sizes: bool,
     /// True if only one instant is known, not the events that led to it: there is no earlier instant, and peaks are not known.
     pub snapshot: bool,
+    /// True for a snapshot that was taken of a recorded history: unlike a snapshot of a live process, it knows the counters of each row and the peaks
+    /// until its instant.
+    pub has_past: bool,
+    /// The store that numbered the allocations; `None` if it is not known. Numbers of two sources are comparable only if both have the same one.
+    pub store: Option<StoreId>,
     /// True if only figures are known, not single blocks. If there are several instants, these are all that is known: no events lead from one to the next.
     pub aggregated: bool,
     /// Mapped address space that is in no figure, at the instant of a snapshot.

@@ -42,7 +42,7 @@ pub use file::{
     WalkItem, Wanted, Writer, Written, is_recording, write_snapshot, write_states,
 };
 pub use listening_socket::{BindError, ListeningSocket, ServerKind, prepare_directory};
-pub use log::{Cursor, EventLog, LogError};
+pub use log::{Cursor, EventLog, LogError, SharedCatalog};
 pub use new_file::{
     behind_links, create_in_place_of, create_new_file, create_numbered_file, create_unfinished_file, is_special,
     numbered, open_or_replace, open_special, rename_to_free_name, rename_without_replacing, write_in_place_of,

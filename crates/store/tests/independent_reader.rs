@@ -6,7 +6,7 @@
 use highwater_model::{
     AccountsState, AddressLedger, AddressSpace, Anomaly, Blocks, Catalog, Clock, ColumnRange, Event, EventKind,
     Figures, FrameId, FrameText, Heap, KnownFigures, Module, Nanos, Op, Placement, SampleSpacing, Source, SourceKind,
-    StackId, Step, Tag, TagId, ThreadId, Weight, WordSampling, mapped_address,
+    StackId, Step, StoreId, Tag, TagId, ThreadId, Weight, WordSampling, mapped_address,
 };
 use highwater_store::{EventLog, Recording, Spacing, Writer, write_snapshot, write_states};
 use std::collections::BTreeMap;
@@ -184,7 +184,9 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
         recording.source().clone();
     let Source { context, runtime_parameters, word_sampling, executable, address_space, notes, .. } =
         recording.source().clone();
-    let Source { sample_rate, usable_sizes, snapshot, aggregated, clock, known, .. } = *recording.source();
+    let Source { sample_rate, usable_sizes, snapshot, has_past, store, aggregated, clock, known, .. } =
+        *recording.source();
+    let store = store.map_or_else(String::new, |StoreId(id)| format!("{:032x}", id.swap_bytes()));
     let source = Json::object([
         ("kind", Json::text(kind.key())),
         ("program", Json::Text(program)),
@@ -197,6 +199,8 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
         ("command", Json::List(command.into_iter().map(Json::Text).collect())),
         ("usable_sizes", Json::Bool(usable_sizes)),
         ("snapshot", Json::Bool(snapshot)),
+        ("has_past", Json::Bool(has_past)),
+        ("store", Json::Text(store)),
         ("aggregated", Json::Bool(aggregated)),
         ("clock", Json::text(clock.unit().1)),
         ("known", Json::List(known_figures(known).into_iter().map(Json::text).collect())),
@@ -599,6 +603,15 @@ fn snapshots_are_read() {
     };
     let file = write_snapshot(Vec::new(), &source, &catalog, &state).unwrap().0;
     assert_agreement("snapshot", &file, Agreement::full);
+    // A snapshot of a recording, of a kind with a number and of one without.
+    for kind in [SourceKind::EVENTS, SourceKind::new("heaptrack")] {
+        let source = Source { kind, has_past: true, store: Some(StoreId(0x0102_0304 << 96 | 77)), ..source.clone() };
+        let file = write_snapshot(Vec::new(), &source, &catalog, &state).unwrap().0;
+        let read = Recording::from_bytes(file.clone()).unwrap();
+        let duration = read.source().duration;
+        assert_eq!(read.source(), &Source { snapshot: true, duration, ..source });
+        assert_agreement("snapshot_of_recording", &file, Agreement::full);
+    }
     let figures = AccountsState { blocks: Blocks::default(), ..state };
     let source = Source { aggregated: true, ..source };
     let file = write_snapshot(Vec::new(), &source, &catalog, &figures).unwrap().0;

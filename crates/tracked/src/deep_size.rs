@@ -1,6 +1,9 @@
 //! How large a value is, heap included.
 
+use std::any::type_name;
 use std::mem::size_of_val;
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// The size of a value, including the heap memory that it owns.
 ///
@@ -25,7 +28,7 @@ use std::mem::size_of_val;
 /// ```
 ///
 /// Sizes are those requested from the allocator, before it rounds them up. A shared value (`Rc`, `Arc`) counts in full for its last owner, and as
-/// nothing for an owner among several. The number of nodes of a tree (`BTreeMap`) is not known; it is estimated.
+/// nothing for an owner among several; [`Shared`](crate::Shared) counts it once, and its owners. The number of nodes of a tree (`BTreeMap`) is not known; it is estimated.
 pub trait DeepSize {
     /// Bytes on the heap that the value owns, directly or through what it owns.
     fn heap_size(&self) -> usize;
@@ -34,6 +37,32 @@ pub trait DeepSize {
     fn deep_size(&self) -> usize {
         size_of_val(self).saturating_add(self.heap_size())
     }
+
+    /// True if the value reports itself: what holds it need not.
+    #[doc(hidden)]
+    fn is_tracked(&self) -> bool {
+        false
+    }
+
+    /// The type that an owner of a shared value of this type is reported with.
+    #[doc(hidden)]
+    fn owner_type(kind: PointerKind) -> &'static str
+    where
+        Self: Sized,
+    {
+        match kind {
+            PointerKind::Arc => type_name::<Arc<Self>>(),
+            PointerKind::Rc => type_name::<Rc<Self>>(),
+        }
+    }
+}
+
+/// The pointers whose owners are counted.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub enum PointerKind {
+    Arc,
+    Rc,
 }
 
 impl<T: DeepSize> DeepSize for [T] {

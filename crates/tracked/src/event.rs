@@ -15,6 +15,8 @@ pub enum ObjectEvent<'a> {
         type_name: &'static str,
         /// The source location that created it.
         location: &'static Location<'static>,
+        /// The variable that holds it, if [`track!`](crate::track) named one.
+        variable: Option<&'static str>,
     },
     /// An object was dropped.
     Drop {

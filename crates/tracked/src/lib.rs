@@ -5,6 +5,7 @@
 //!
 //! * [`Tracked<T>`] is a `T` that reports its creation and drop. [`Tag`] is a field that does so for the value that contains it. [`DeepSize`] is
 //!   the size of a value, heap included.
+//! * [`track!`] tracks a value with the name of its variable. [`Shared`] counts the owners of an `Arc` or `Rc`.
 //! * [`to_stderr`], [`to_file`], [`to_writer`] and on WASM `to_console` write an object log (`docs/objlog.md`), which `highwater objects` reads.
 //!   [`to_sink`] passes events to any other sink; [`off`] stops reporting. In native programs `HIGHWATER_OBJECTS=objects.log` in the environment is
 //!   the same as [`to_file`], and `HIGHWATER_OBJECTS=stderr` the same as [`to_stderr`], from the first object on.
@@ -49,15 +50,21 @@ mod event;
 mod life;
 mod line;
 mod measured;
+mod shared;
 mod sink;
 mod std_sizes;
 mod switch;
+#[doc(hidden)]
+pub mod track;
 mod tracked;
 mod tracked_field;
 
 pub use deep_size::DeepSize;
+#[doc(hidden)]
+pub use deep_size::PointerKind;
 pub use event::ObjectEvent;
 pub use measured::measure;
+pub use shared::{Shared, SharedPointer};
 pub use sink::{Sink, lost};
 pub use tracked::{Track, Tracked};
 pub use tracked_field::Tag;

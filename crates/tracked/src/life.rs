@@ -44,12 +44,17 @@ impl ObjectLife {
     /// Assigns an id and reports the creation.
     #[cold]
     #[inline(never)]
-    pub fn begin(bytes: usize, type_name: &'static str, location: &'static Location<'static>) -> Self {
+    pub fn begin(
+        bytes: usize,
+        type_name: &'static str,
+        location: &'static Location<'static>,
+        variable: Option<&'static str>,
+    ) -> Self {
         if !switch::is_receiving() {
             return Self::UNREPORTED;
         }
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        switch::report(&ObjectEvent::Allocate { id, bytes, type_name, location });
+        switch::report(&ObjectEvent::Allocate { id, bytes, type_name, location, variable });
         Self { packed: id | u64::from(thread_number()) << ID_BITS, reported: bytes }
     }
 

@@ -18,9 +18,19 @@ impl ObjectLine {
         let mut line = Self { text: [0; ROOM], length: 0 };
         // This writer truncates, so it never fails.
         let _ = match *event {
-            ObjectEvent::Allocate { id, bytes, type_name, location } => {
+            ObjectEvent::Allocate { id, bytes, type_name, location, variable: None } => {
                 let (file, type_name) = (LineName(location.file(), 320), LineName(type_name, 320));
                 writeln!(line, "@ ALLOCATE {bytes} {file}:{} {type_name} {id}", location.line())
+            }
+            // The text form has no room for a variable.
+            ObjectEvent::Allocate { id, bytes, type_name, location, variable: Some(variable) } => {
+                let [file, type_name, variable] = [(location.file(), 320), (type_name, 320), (variable, 160)]
+                    .map(|(text, most)| JsonText(LineName(text, most)));
+                let at = location.line();
+                writeln!(
+                    line,
+                    r#"@ {{"event":"ALLOCATE","bytes":{bytes},"file":"{file}","line":{at},"type":"{type_name}","id":{id},"variable":"{variable}"}}"#
+                )
             }
             ObjectEvent::Drop { id, bytes, reported, type_name, .. } => {
                 let type_name = LineName(type_name, 320);
@@ -74,6 +84,31 @@ impl fmt::Display for LineName<'_> {
     }
 }
 
+/// A name inside a JSON string. A character that would need an escape becomes one that needs none: names of files, types and variables hardly ever
+/// have one, and the length of the line stays bounded.
+struct JsonText<'a>(LineName<'a>);
+
+impl fmt::Display for JsonText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(Plain(f), "{}", self.0)
+    }
+}
+
+struct Plain<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl Write for Plain<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        text.chars().try_for_each(|character| {
+            self.0.write_char(match character {
+                '"' => '\'',
+                '\\' => '/',
+                control if control.is_control() => ' ',
+                other => other,
+            })
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,8 +122,13 @@ mod tests {
     fn every_event_has_its_line() {
         let location = Location::caller();
         let here = format!("{}:{}", location.file(), location.line());
-        let birth = ObjectEvent::Allocate { id: 0, bytes: 24, type_name: "Map<K, V>", location };
-        assert_eq!(text(&birth), format!("@ ALLOCATE 24 {here} Map<K, V> 0\n"));
+        let birth = |variable| ObjectEvent::Allocate { id: 0, bytes: 24, type_name: "Map<K, V>", location, variable };
+        assert_eq!(text(&birth(None)), format!("@ ALLOCATE 24 {here} Map<K, V> 0\n"));
+        let (file, line) = (location.file(), location.line());
+        let named = format!(
+            "@ {{\"event\":\"ALLOCATE\",\"bytes\":24,\"file\":\"{file}\",\"line\":{line},\"type\":\"Map<K, V>\",\"id\":0,\"variable\":\"self.a'b\"}}\n"
+        );
+        assert_eq!(text(&birth(Some("self.a\"b"))), named);
         let drop = |reported| ObjectEvent::Drop { id: 7, bytes: 80, reported, type_name: "T", same_thread: true };
         assert_eq!(text(&drop(None)), "@ DROP 80 T 7\n");
         assert_eq!(text(&drop(Some(24))), "@ RESIZE 80 T 7\n@ DROP 80 T 7\n");

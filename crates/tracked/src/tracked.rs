@@ -1,6 +1,6 @@
 //! A value that reports its creation and its drop.
 
-use crate::deep_size::DeepSize;
+use crate::deep_size::{DeepSize, PointerKind};
 use crate::life::ObjectLife;
 use crate::switch;
 use std::any::type_name;
@@ -39,8 +39,21 @@ impl<T: DeepSize> Tracked<T> {
     #[inline]
     #[track_caller]
     pub fn new(value: T) -> Self {
+        Self::begin(value, None)
+    }
+
+    /// As [`new`](Self::new), with the name of the variable that holds it; [`track!`](crate::track) finds it by itself.
+    #[inline]
+    #[track_caller]
+    pub fn named(value: T, variable: &'static str) -> Self {
+        Self::begin(value, Some(variable))
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(crate) fn begin(value: T, variable: Option<&'static str>) -> Self {
         let life = if switch::is_on() {
-            ObjectLife::begin(value.deep_size(), type_name::<T>(), Location::caller())
+            ObjectLife::begin(value.deep_size(), type_name::<T>(), Location::caller(), variable)
         } else {
             ObjectLife::UNREPORTED
         };
@@ -193,6 +206,14 @@ impl<T: DeepSize + Hash> Hash for Tracked<T> {
 impl<T: DeepSize> DeepSize for Tracked<T> {
     fn heap_size(&self) -> usize {
         self.value.heap_size()
+    }
+
+    fn is_tracked(&self) -> bool {
+        true
+    }
+
+    fn owner_type(kind: PointerKind) -> &'static str {
+        T::owner_type(kind)
     }
 }
 

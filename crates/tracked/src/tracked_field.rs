@@ -44,7 +44,7 @@ impl<T> Tag<T> {
     #[track_caller]
     pub fn new() -> Self {
         let life = match switch::is_on() {
-            true => ObjectLife::begin(size_of::<T>(), type_name::<T>(), Location::caller()),
+            true => ObjectLife::begin(size_of::<T>(), type_name::<T>(), Location::caller(), None),
             false => ObjectLife::UNREPORTED,
         };
         Self { life, of: PhantomData }

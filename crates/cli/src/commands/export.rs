@@ -1,4 +1,4 @@
-//! `highwater export`: an instant, or the whole history, in another tool's format.
+//! `highwater export`: an instant, or the whole history, in another tool's format or as a snapshot.
 
 use crate::args::{FileArgs, Filters, Instant, Ranking, must_be_known};
 use crate::failure::{Failure, reason};
@@ -8,12 +8,17 @@ use crate::print::bytes;
 use crate::target::{Overwrite, write_file};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use highwater_export::{EXPORTS, ExportError, ExportFormat, ExportOptions, Omission, Write, WriteHistory, by_key};
+use highwater_export::{
+    EXPORTS, ExportError, ExportFormat, ExportOptions, Omission, Write, WriteHistory, WriteSnapshot, by_file_name,
+    by_key,
+};
 use highwater_formats::flamegraph::FlameGraphError;
 use highwater_model::When;
 use highwater_model::groups::{Keep, Metric};
 use std::io::{self, IsTerminal};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The arguments of `highwater export`.
 #[derive(Debug, Args)]
@@ -27,14 +32,15 @@ use std::path::{Path, PathBuf};
   highwater export app.hw --to json -o app.json
   highwater export app.hw --to csv --at peak -o sites.csv   for a spreadsheet
   highwater export app.hw --to memtrace -o app.ctf   for viewers of OCaml traces
+  highwater export app.hw --at peak -o peak.hw   a snapshot, for 'highwater diff'
 
 A file that could not be written completely is not left behind.")]
 pub struct Export {
     #[command(flatten)]
     input: FileArgs,
-    /// The format
+    /// The format [default: the one that the ending of OUT names]
     #[arg(long = "to", value_name = "FORMAT", value_parser = format_parser())]
-    format: &'static dyn ExportFormat,
+    format: Option<&'static dyn ExportFormat>,
     #[command(flatten)]
     instant: Instant,
     #[command(flatten)]
@@ -64,22 +70,25 @@ fn format_parser() -> impl TypedValueParser<Value = &'static dyn ExportFormat> {
 impl Export {
     /// Writes the file.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let format = self.format()?;
         let to_stdout = self.output == Path::new("-");
-        if to_stdout && self.format.is_binary() && io::stdout().is_terminal() {
+        if to_stdout && format.is_binary() && io::stdout().is_terminal() {
             return Err(Failure::Usage(format!(
                 "{} is binary and would garble the terminal; name a file with -o",
-                self.format.key()
+                format.key()
             )));
         }
         if !to_stdout {
+            self.must_spare_input()?;
             self.overwrite.check(&self.output)?;
         }
         let on_damage = if self.strict { OnDamage::Fail } else { OnDamage::Warn };
-        let write = match self.format.write() {
+        let write = match format.write() {
             Write::Figures(write) | Write::Blocks(write) | Write::WithHistory(write) => write,
-            Write::History(write) => return self.write_history(write, on_damage, output),
+            Write::Snapshot(write) => return self.write_snapshot(write, on_damage, output),
+            Write::History(write) => return self.write_history(format, write, on_damage, output),
         };
-        let with_history = matches!(self.format.write(), Write::WithHistory(_));
+        let with_history = matches!(format.write(), Write::WithHistory(_));
         let opened = open::open(&self.input.path, on_damage)?;
         let is_at_peak = self.ranking.metric == Metric::Peak && !opened.source().snapshot;
         let when = if is_at_peak { &When::Peak } else { &self.instant.when };
@@ -93,6 +102,49 @@ impl Export {
         let options = ExportOptions { recording, ..self.options(keep) };
         self.write_out(output, |out| write(&snapshot, &options, out))?;
         if has_history { opened.ask(|_| Ok(())) } else { Ok(()) }
+    }
+
+    /// The format that `--to` names, or else the ending of the file.
+    fn format(&self) -> Result<&'static dyn ExportFormat, Failure> {
+        if let Some(format) = self.format {
+            return Ok(format);
+        }
+        let name = self.output.file_name().unwrap_or_default().to_string_lossy();
+        by_file_name(&name).ok_or_else(|| {
+            let known: Vec<&str> = EXPORTS.iter().map(|format| format.ending()).collect();
+            let all = known.join(", ");
+            Failure::Usage(format!("{name}: no format has this ending; name one with --to, or use {all}"))
+        })
+    }
+
+    /// Fails if the output would replace the input, which `--force` does not mean.
+    fn must_spare_input(&self) -> Result<(), Failure> {
+        let file = |path: &Path| {
+            std::fs::metadata(path).ok().filter(|about| about.is_file()).map(|about| (about.dev(), about.ino()))
+        };
+        match (file(&self.input.path), file(&self.output)) {
+            (Some(input), Some(output)) if input == output => {
+                Err(Failure::Usage(format!("{} is the input; name another file with -o", self.output.display())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the instant as a file of its own. A regular expression selects blocks here as well: the file has no rows.
+    fn write_snapshot(&self, write: WriteSnapshot, on_damage: OnDamage, output: &mut Output) -> Result<(), Failure> {
+        if self.ranking.metric != Metric::default() {
+            let why = "a snapshot holds every figure: --metric does not apply; use it when you read the file";
+            return Err(Failure::Usage(why.to_owned()));
+        }
+        let opened = open::open(&self.input.path, on_damage)?;
+        let filters = self.filters.every();
+        let mut snapshot = opened.snapshot_of(&self.instant.when, &filters)?;
+        if !filters.is_empty() {
+            // Of the blocks that a filter selects, only the live ones are known.
+            let part = Arc::make_mut(&mut snapshot);
+            (part.source.snapshot, part.source.has_past, part.source.duration) = (true, false, part.at);
+        }
+        self.write_out(output, |out| write(&snapshot, &self.options(None), out))
     }
 
     fn options<'a>(&self, keep: Keep<'a>) -> ExportOptions<'a> {
@@ -119,9 +171,15 @@ impl Export {
     }
 
     /// Writes all events.
-    fn write_history(&self, write: WriteHistory, on_damage: OnDamage, output: &mut Output) -> Result<(), Failure> {
+    fn write_history(
+        &self,
+        format: &'static dyn ExportFormat,
+        write: WriteHistory,
+        on_damage: OnDamage,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
         if self.instant.when != When::End || !self.filters.is_empty() {
-            let key = self.format.key();
+            let key = format.key();
             let why = format!("{key} holds the whole history of the whole memory: --at and --filter do not apply");
             return Err(Failure::Usage(why));
         }

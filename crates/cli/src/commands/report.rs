@@ -181,6 +181,10 @@ impl ReportView {
         }
         heading::add_sampling(&mut head, &snapshot.source, figures);
         if snapshot.source.snapshot {
+            if snapshot.source.has_past {
+                let peak = heading::peak_in_full(&snapshot.source, units, snapshot.accounts.totals());
+                head.line("peak", format!("{peak}, until then"));
+            }
             head.line("live", heading::live(units, figures));
         } else {
             let what = if snapshot.source.is_states() { "state" } else { "event" };

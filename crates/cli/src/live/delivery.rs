@@ -58,7 +58,7 @@ impl Ending {
             Write::Figures(write) | Write::Blocks(write) | Write::WithHistory(write) => {
                 Some(Self::Foreign(*format, write))
             }
-            Write::History(_) => None,
+            Write::Snapshot(_) | Write::History(_) => None,
         };
         by_file_name(&name).as_ref().and_then(of_one_instant).ok_or_else(|| {
             let known = EXPORTS.iter().filter(|format| of_one_instant(format).is_some()).map(|format| format.ending());

@@ -63,7 +63,7 @@ pub fn estimates(snapshot: &Snapshot, figures: &Figures) -> Map<String, Value> {
 fn intervals(snapshot: &Snapshot, figures: &Figures, certainty: &Certainty) -> Value {
     let bounds = |interval: Interval| json!([interval.low, interval.high]);
     let blocks = |estimate, records| (records > 0).then(|| bounds(certainty.of_blocks(estimate, records)));
-    let peak = (!snapshot.source.snapshot).then(|| bounds(certainty.of_bytes_alone(figures.peak_bytes)));
+    let peak = (!snapshot.source.lacks_past()).then(|| bounds(certainty.of_bytes_alone(figures.peak_bytes)));
     json!({
         "allocated_bytes": bounds(figures.allocated_interval(certainty)),
         "freed_bytes": bounds(certainty.of_bytes(figures.freed_bytes, figures.freed_samples())),
@@ -96,7 +96,7 @@ pub fn totals(snapshot: &Snapshot) -> Value {
     let totals = snapshot.accounts.totals();
     let mut members = figures(snapshot, &totals.figures);
     // Rows may lack peaks of their own where the whole has one.
-    if !snapshot.source.snapshot {
+    if !snapshot.source.lacks_past() {
         members.insert("peak_bytes".to_owned(), totals.figures.peak_bytes.into());
     }
     if !snapshot.is_estimate() {
@@ -108,7 +108,7 @@ pub fn totals(snapshot: &Snapshot) -> Value {
         ("peak_at_ns", Some(totals.peak_at.0)),
         ("peak_bytes_inside_reallocation", snapshot.knows_reallocations().then_some(inside_reallocation)),
     ] {
-        members.insert(name.to_owned(), peak.filter(|_| !snapshot.source.snapshot).into());
+        members.insert(name.to_owned(), peak.filter(|_| !snapshot.source.lacks_past()).into());
     }
     members.insert("usable_bytes".to_owned(), snapshot.usable_bytes().into());
     if snapshot.is_estimate() {

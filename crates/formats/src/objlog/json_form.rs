@@ -77,6 +77,11 @@ impl JsonLine<'_> {
         Ok(format!("{file}:{line}"))
     }
 
+    /// The variable that holds the object; empty if it is not known.
+    pub fn variable(&self) -> Result<&str, ObjectLineFault> {
+        self.fields.text("variable").map_err(|_| ObjectLineFault::Member)
+    }
+
     pub fn label(&self) -> Result<&str, ObjectLineFault> {
         self.fields.text("label").map_err(|_| ObjectLineFault::Label)
     }

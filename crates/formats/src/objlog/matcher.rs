@@ -75,6 +75,7 @@ pub(super) struct BirthOrDrop {
 struct Site {
     type_name: u32,
     place: u32,
+    variable: Option<u32>,
 }
 
 /// Matches births and drops by id, in any order. Judges a contradiction only when no later line can resolve it.
@@ -84,6 +85,7 @@ pub struct Matcher {
     sites: Vec<Site>,
     types: InternedNames,
     places: InternedNames,
+    variables: InternedNames,
     tallies: Vec<ObjectTally>,
     table: ObjectTable,
     contradictions: Contradictions,
@@ -113,6 +115,7 @@ impl Default for Matcher {
             sites: vec![Site::default()],
             types: InternedNames::default(),
             places: InternedNames::default(),
+            variables: InternedNames::default(),
             tallies: vec![ObjectTally::default()],
             table: ObjectTable::default(),
             contradictions: Contradictions::default(),
@@ -152,8 +155,19 @@ impl Matcher {
 
     /// The site of a type at a place.
     pub fn site_of(&mut self, place: &[u8], type_name: &[u8]) -> SiteId {
-        let number = self.site_texts.intern(&[place, b" ", type_name].concat());
-        let site = Site { type_name: self.types.intern(type_name), place: self.places.intern(place) };
+        self.site_of_variable(place, type_name, b"")
+    }
+
+    /// The site of a type at a place, whose objects are in this variable; empty if it is not known.
+    pub fn site_of_variable(&mut self, place: &[u8], type_name: &[u8], variable: &[u8]) -> SiteId {
+        // No line of the text form has a line end, so no site without a variable has this text.
+        let named: [&[u8]; 2] = if variable.is_empty() { [b"", b""] } else { [b"\n", variable] };
+        let number = self.site_texts.intern(&[place, b" ", type_name, named[0], named[1]].concat());
+        let site = Site {
+            type_name: self.types.intern(type_name),
+            place: self.places.intern(place),
+            variable: (!variable.is_empty()).then(|| self.variables.intern(variable)),
+        };
         if number as usize == self.sites.len() {
             self.sites.push(site);
             self.tallies.push(ObjectTally::default());
@@ -461,6 +475,11 @@ impl Matcher {
     /// The place of a site, `file:line`.
     pub fn place_of(&self, site: SiteId) -> Cow<'_, str> {
         self.places.text(self.sites[site.0 as usize].place)
+    }
+
+    /// The variable of a site, if it is known.
+    pub fn variable_of(&self, site: SiteId) -> Option<Cow<'_, str>> {
+        self.sites[site.0 as usize].variable.map(|number| self.variables.text(number))
     }
 
     /// Every site at which an object was born, with its figures.

@@ -69,6 +69,7 @@ mod lines;
 mod matcher;
 mod memory;
 mod names;
+mod owners;
 mod page;
 mod reader;
 mod rows;
@@ -87,6 +88,7 @@ pub use json_form::LogThread;
 pub use lines::MAX_LINE_BYTES;
 pub use matcher::{Matcher, Meaning, SiteId, Survivor};
 pub use memory::{Boundary, MOST_BOUNDARIES, MemoryGrowth, MemoryReadings};
+pub use owners::{SharedOwners, owned_type, shared_owners};
 pub use reader::{
     BadObjectLine, LineCounts, LogEvent, LogEventKind, LogProgress, ObjectLogReader, Observer, ReadUntil,
 };

@@ -420,7 +420,8 @@ impl LineProcessor {
         Ok(Some(match line.verb {
             Verb::Allocate => {
                 let (bytes, id, place) = (line.bytes()?, line.id()?, line.place()?);
-                let site = self.matcher.site_of(place.as_bytes(), line.type_name()?.as_bytes());
+                let (type_name, variable) = (line.type_name()?, line.variable()?);
+                let site = self.matcher.site_of_variable(place.as_bytes(), type_name.as_bytes(), variable.as_bytes());
                 if is_late(self) {
                     return Ok(None);
                 }

@@ -15,6 +15,8 @@ pub enum ObjectGrouping {
     Place,
     /// Types, each at each place.
     Both,
+    /// Variables; objects without one are left out.
+    Variable,
 }
 
 /// A row.
@@ -22,8 +24,10 @@ pub enum ObjectGrouping {
 pub struct ObjectRow {
     /// The type, unless rows are places.
     pub type_name: Option<String>,
-    /// The place, unless rows are types.
+    /// The place, if rows are places or types at places.
     pub place: Option<String>,
+    /// The variable, if rows are variables or types at places and the log names it.
+    pub variable: Option<String>,
     /// The figures of its objects.
     pub tally: ObjectTally,
     /// Live objects about which the log contradicts itself.
@@ -32,15 +36,24 @@ pub struct ObjectRow {
 
 /// The rows of a log: most never-dropped bytes first, equal ones sorted by name.
 pub fn rows(matcher: &Matcher, survivors: &SurvivingObjects, by: ObjectGrouping) -> Vec<ObjectRow> {
-    let mut rows: BTreeMap<(Option<String>, Option<String>), (ObjectTally, ObjectAmount)> = BTreeMap::new();
+    let mut rows: BTreeMap<[Option<String>; 3], (ObjectTally, ObjectAmount)> = BTreeMap::new();
     for (site, tally) in matcher.sites() {
+        let has_variable = matches!(by, ObjectGrouping::Both | ObjectGrouping::Variable);
+        let variable = matcher.variable_of(site).filter(|_| has_variable).map(|name| name.into_owned());
+        if by == ObjectGrouping::Variable && variable.is_none() {
+            continue;
+        }
         let type_name = (by != ObjectGrouping::Place).then(|| matcher.type_of(site).into_owned());
-        let place = (by != ObjectGrouping::Type).then(|| matcher.place_of(site).into_owned());
-        let row = rows.entry((type_name, place)).or_default();
+        let has_place = matches!(by, ObjectGrouping::Both | ObjectGrouping::Place);
+        let place = has_place.then(|| matcher.place_of(site).into_owned());
+        let row = rows.entry([type_name, place, variable]).or_default();
         row.0 += *tally;
         row.1 += survivors.doubtful(site);
     }
-    let row = |((type_name, place), (tally, doubtful))| ObjectRow { type_name, place, tally, doubtful };
+    let row = |(names, (tally, doubtful)): ([Option<String>; 3], _)| {
+        let [type_name, place, variable] = names;
+        ObjectRow { type_name, place, variable, tally, doubtful }
+    };
     let mut rows: Vec<ObjectRow> = rows.into_iter().map(row).collect();
     // Stable: names stay in order.
     rows.sort_by_key(|row| std::cmp::Reverse(row.tally.live_bytes()));

@@ -227,7 +227,8 @@ impl<R: EventSink> Translator<R> {
         let frame = FrameText { file, line: line.parse().unwrap_or(0), ..FrameText::default() };
         let stack = self.catalog.intern_stack(&[frame]);
         let type_name = self.catalog.strings.intern(&matcher.type_of(site));
-        let tag = self.catalog.intern_tag(Tag { type_name, ..Tag::default() });
+        let variable = self.catalog.strings.intern(&matcher.variable_of(site).unwrap_or_default());
+        let tag = self.catalog.intern_tag(Tag { type_name, variable, ..Tag::default() });
         self.sites.insert(site, (stack, tag));
         (stack, tag)
     }

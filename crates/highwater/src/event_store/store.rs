@@ -19,7 +19,7 @@ pub type SharedEventStore = Arc<EventStore>;
 #[derive(Debug)]
 pub struct EventStore {
     pub(crate) log: EventLog,
-    source: Source,
+    pub(crate) source: Arc<Source>,
 }
 
 impl Default for EventStore {
@@ -39,13 +39,19 @@ impl EventStore {
     /// Reading, saving and time travel see both. If the file cannot be written, later events are dropped and counted, and
     /// [`failure`](Self::failure) says why.
     pub fn with_limit(bytes: u64) -> Self {
-        Self { log: EventLog::with_limit(bytes), source: this_program() }
+        Self::of(EventLog::with_limit(bytes), this_program())
     }
 
     /// A store that starts with the events of a `.hw` recording. The file is never changed.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, LogError> {
         let (log, source) = EventLog::open(path.as_ref())?;
-        Ok(Self { log, source })
+        Ok(Self::of(log, source))
+    }
+
+    /// The log's own identity replaces that of an opened recording: two stores that go on from one recording number their allocations independently.
+    fn of(log: EventLog, source: Source) -> Self {
+        let store = Some(log.store());
+        Self { log, source: Arc::new(Source { store, ..source }) }
     }
 
     /// Writes everything recorded until now as a `.hw` recording. The store is not changed.

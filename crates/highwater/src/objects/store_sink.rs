@@ -39,11 +39,13 @@ struct CachedSite {
     log: u64,
     location: usize,
     type_name: usize,
+    variable: usize,
     stack: StackId,
     tag: TagId,
 }
 
-const NOTHING: CachedSite = CachedSite { log: 0, location: 0, type_name: 0, stack: StackId::UNKNOWN, tag: TagId::NONE };
+const NOTHING: CachedSite =
+    CachedSite { log: 0, location: 0, type_name: 0, variable: 0, stack: StackId::UNKNOWN, tag: TagId::NONE };
 /// The number of sites that a thread caches, each in the one slot where it may be.
 const REMEMBERED: usize = 64;
 
@@ -64,27 +66,34 @@ fn thread() -> ThreadId {
 }
 
 /// The site of a type at a source location, cached by the addresses of their texts.
-fn site(log: &EventLog, location: &'static Location<'static>, type_name: &'static str) -> (StackId, TagId) {
+fn site(
+    log: &EventLog,
+    location: &'static Location<'static>,
+    type_name: &'static str,
+    variable: &'static str,
+) -> (StackId, TagId) {
     let (at, text) = (std::ptr::from_ref(location) as usize, type_name.as_ptr() as usize);
+    // Names of variables may share their bytes with longer ones.
+    let named = (variable.as_ptr() as usize).wrapping_add(variable.len() << 48) * usize::from(!variable.is_empty());
     let slot = (at >> 3 ^ text >> 3) % REMEMBERED;
     SITES.with(|sites| {
         let known = sites[slot].get();
-        if (known.log, known.location, known.type_name) == (log.id(), at, text) {
+        if (known.log, known.location, known.type_name, known.variable) == (log.id(), at, text, named) {
             return (known.stack, known.tag);
         }
-        let (stack, tag) = intern(log, location, type_name);
-        sites[slot].set(CachedSite { log: log.id(), location: at, type_name: text, stack, tag });
+        let (stack, tag) = intern(log, location, type_name, variable);
+        sites[slot].set(CachedSite { log: log.id(), location: at, type_name: text, variable: named, stack, tag });
         (stack, tag)
     })
 }
 
 #[cold]
-fn intern(log: &EventLog, location: &'static Location<'static>, type_name: &str) -> (StackId, TagId) {
+fn intern(log: &EventLog, location: &'static Location<'static>, type_name: &str, variable: &str) -> (StackId, TagId) {
     log.change_catalog(|catalog| {
         let frame = FrameText { file: location.file(), line: location.line(), ..FrameText::default() };
         let stack = catalog.intern_stack(&[frame]);
-        let type_name = catalog.strings.intern(type_name);
-        (stack, catalog.intern_tag(Tag { type_name, ..Tag::default() }))
+        let (type_name, variable) = (catalog.strings.intern(type_name), catalog.strings.intern(variable));
+        (stack, catalog.intern_tag(Tag { type_name, variable, ..Tag::default() }))
     })
 }
 
@@ -119,11 +128,11 @@ impl Sink for StoreSink {
             EventKind::Reallocate { old_address: new.address, claimed_old_size: None, new }
         };
         match *event {
-            ObjectEvent::Allocate { id, bytes, type_name, location } => {
+            ObjectEvent::Allocate { id, bytes, type_name, location, variable } => {
                 if EventLog::is_quiet() {
                     return self.0.log.drop_event();
                 }
-                let (stack, tag) = site(&self.0.log, location, type_name);
+                let (stack, tag) = site(&self.0.log, location, type_name, variable.unwrap_or_default());
                 let (address, size) = (address_of(id), bytes as u64);
                 self.soon(EventKind::Allocate(Placement { address, size, stack, tag, ..Placement::default() }));
             }

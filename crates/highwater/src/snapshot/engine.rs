@@ -27,7 +27,8 @@ impl SnapshotEngine {
     /// A snapshot of the current state.
     pub fn build_snapshot(&self) -> MemorySnapshot {
         let (ledger, cursor) = self.store.log.ledger();
-        MemorySnapshot::of(ledger, cursor, &self.store)
+        let store = cursor.store();
+        MemorySnapshot::of(ledger, cursor, store, &self.store)
     }
 
     /// Updates a snapshot that this engine built. The cost grows with the number of new events. If some of them are older than the snapshot, or the
@@ -46,7 +47,7 @@ impl SnapshotEngine {
         }
         touched.sort_unstable();
         touched.dedup();
-        snapshot.refresh_blocks(&touched, &self.store);
+        snapshot.refresh_blocks(&touched);
         snapshot.refresh_figures();
     }
 
@@ -71,7 +72,7 @@ impl SnapshotEngine {
         if late > 0 {
             ledger.note(Anomaly::OutOfOrder, late, &mut ());
         }
-        MemorySnapshot::of(ledger, Cursor::default(), &self.store)
+        MemorySnapshot::of(ledger, Cursor::default(), None, &self.store)
     }
 
     /// A snapshot after everything that happened up to and including `time`, in nanoseconds since the store was made.
@@ -86,8 +87,8 @@ impl SnapshotEngine {
 
     /// As [`snapshot_at`](Self::snapshot_at), or why not.
     pub fn try_snapshot_at(&self, time: u64) -> Result<MemorySnapshot, StoreError> {
-        let ledger = self.store.log.ledger_at(Nanos(time))?;
-        Ok(MemorySnapshot::of(ledger, Cursor::default(), &self.store))
+        let (ledger, store) = self.store.log.ledger_at(Nanos(time))?;
+        Ok(MemorySnapshot::of(ledger, Cursor::default(), Some(store), &self.store))
     }
 
     /// A snapshot of the instant at which the most bytes were live.
@@ -112,7 +113,7 @@ impl SnapshotEngine {
     }
 
     fn snapshot_after(&self, events: u64) -> Result<MemorySnapshot, StoreError> {
-        let ledger = self.store.log.ledger_after(events)?;
-        Ok(MemorySnapshot::of(ledger, Cursor::default(), &self.store))
+        let (ledger, store) = self.store.log.ledger_after(events)?;
+        Ok(MemorySnapshot::of(ledger, Cursor::default(), Some(store), &self.store))
     }
 }

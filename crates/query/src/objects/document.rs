@@ -3,7 +3,9 @@
 use super::findings::Findings;
 use super::{At, sentences};
 use highwater_formats::json::SCHEMA;
-use highwater_formats::objlog::{Explanation, ObjectAmount, ObjectGrouping, ObjectRow, Pattern, pattern, span_name};
+use highwater_formats::objlog::{
+    Explanation, ObjectAmount, ObjectGrouping, ObjectRow, Pattern, SharedOwners, pattern, shared_owners, span_name,
+};
 use highwater_model::SourceKind;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -16,6 +18,7 @@ pub fn document(path: &Path, at: &At, by: ObjectGrouping, most_rows: usize, find
         ObjectGrouping::Type => ("types", "type"),
         ObjectGrouping::Place => ("places", "place"),
         ObjectGrouping::Both => ("sites", "both"),
+        ObjectGrouping::Variable => ("variables", "variable"),
     };
     let names = |row: &&ObjectRow| row.type_name.clone().or_else(|| row.place.clone());
     let perfect: Vec<_> = rows.iter().filter(|row| row.tally.is_perfect()).filter_map(|row| names(&row)).collect();
@@ -51,9 +54,18 @@ pub fn document(path: &Path, at: &At, by: ObjectGrouping, most_rows: usize, find
             "sentence": sentences::verdict(findings),
         },
     });
+    let owners: Vec<Value> = shared_owners(matcher).iter().map(owners_value).collect();
+    if !owners.is_empty() {
+        document["owners"] = owners.into();
+    }
     document[list] = rows.iter().take(most_rows).map(row).collect();
     add_trust(&mut document["trust"], findings);
     document
+}
+
+fn owners_value(owners: &SharedOwners) -> Value {
+    let SharedOwners { pointer, type_name, variable, owners, made, values } = owners;
+    json!({"pointer": pointer, "type": type_name, "variable": variable, "owners": owners, "made": made, "values": values})
 }
 
 fn row(row: &ObjectRow) -> Value {
@@ -77,6 +89,9 @@ fn row(row: &ObjectRow) -> Value {
     }
     if let Some(place) = &row.place {
         value["place"] = place.as_str().into();
+    }
+    if let Some(variable) = &row.variable {
+        value["variable"] = variable.as_str().into();
     }
     value
 }

@@ -5,7 +5,9 @@ use super::read::{ObjectsRead, cannot_read, in_file};
 use crate::error::QueryError;
 use highwater_formats::objlog::{Matcher, ObjectLogReader, SiteId};
 use highwater_input::ProgressCallback;
-use highwater_model::{Anomaly, Catalog, Nanos, NumberLedger, Op, Placement, StackId, Step, TagId, When};
+use highwater_model::{
+    Anomaly, Block, Catalog, Nanos, NumberLedger, Op, Placement, Snapshot, StackId, Step, TagId, When,
+};
 use highwater_store::Recording;
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,8 +22,13 @@ pub fn read(path: &Path, at: &At, progress: &mut ProgressCallback<'_>) -> Result
         At::When(when) => Some(recording.snapshot(when).map_err(|error| in_file(path, error))?.at),
     };
     let mut retold = RecordedObjects::new(recording);
-    let read = recording.for_each_step(|ledger, step| retold.add(ledger, step, last));
-    read.map_err(|error| cannot_read(path, error))?;
+    if recording.is_snapshot() {
+        let snapshot = recording.snapshot(&When::End).map_err(|error| in_file(path, error))?;
+        retold.add_live(&snapshot);
+    } else {
+        let read = recording.for_each_step(|ledger, step| retold.add(ledger, step, last));
+        read.map_err(|error| cannot_read(path, error))?;
+    }
     retold.end_measure("");
     let reader = ObjectLogReader::of_matcher(retold.matcher, retold.events, retold.lost);
     Ok(ObjectsRead { reader, damage: file.damage() })
@@ -66,7 +73,9 @@ impl<'a> RecordedObjects<'a> {
             Some(frame) => format!("{}:{}", frame.file, frame.line),
             None => "(no place):0".to_owned(),
         };
-        let site = self.matcher.site_of(text.as_bytes(), self.type_of(place.tag).as_bytes());
+        let variable = self.catalog.strings.get(self.catalog.tag(place.tag).variable);
+        let type_name = self.type_of(place.tag);
+        let site = self.matcher.site_of_variable(text.as_bytes(), type_name.as_bytes(), variable.as_bytes());
         self.sites.insert((place.stack, place.tag), site);
         site
     }
@@ -109,6 +118,17 @@ impl<'a> RecordedObjects<'a> {
             Op::Note { anomaly: Anomaly::LostToDamage, count } => self.lost += count,
             Op::Note { anomaly, count } => self.matcher.note(anomaly, count),
             Op::Promote { .. } => {}
+        }
+    }
+
+    /// Adds the live blocks of a snapshot: nothing is known of objects that were dropped before.
+    fn add_live(&mut self, snapshot: &Snapshot) {
+        let mut blocks: Vec<Block> = snapshot.accounts.blocks().collect();
+        blocks.sort_unstable_by_key(|block| block.id);
+        for Block { id, address, size, stack, tag, .. } in blocks {
+            let site = self.site(&Placement { address, size, stack, tag, ..Placement::default() });
+            self.matcher.allocate(size, site, id.0);
+            self.events += 1;
         }
     }
 

@@ -1,7 +1,7 @@
 //! The source block: the program whose memory it is (docs/format.md §7). A later one replaces an earlier one.
 
 use super::varint::{self, VarintReader};
-use highwater_model::{AddressSpace, Clock, KnownFigures, Nanos, Source, SourceKind, WordSampling};
+use highwater_model::{AddressSpace, Clock, KnownFigures, Nanos, Source, SourceKind, StoreId, WordSampling};
 
 /// Bits of the flags.
 mod flag {
@@ -23,6 +23,8 @@ mod flag {
     pub const ALLOCATED: u64 = 1 << 8;
     pub const OWN_PEAKS: u64 = 1 << 9;
     pub const SAMPLES: u64 = 1 << 10;
+    /// The snapshot knows what led to it.
+    pub const HAS_PAST: u64 = 1 << 11;
 }
 
 fn flags(source: &Source) -> u64 {
@@ -30,6 +32,7 @@ fn flags(source: &Source) -> u64 {
     bit(source.usable_sizes, flag::USABLE_SIZES)
         | bit(source.snapshot, flag::SNAPSHOT)
         | bit(source.aggregated, flag::AGGREGATED)
+        | bit(source.snapshot && source.has_past, flag::HAS_PAST)
         | match source.clock {
             Clock::Time => 0,
             Clock::Lines => flag::LINES,
@@ -105,24 +108,29 @@ pub fn encode(source: &Source, out: &mut Vec<u8>) {
         varint::put(out, source.address_space.reserved_bytes);
         varint::put(out, source.address_space.mapped_file_bytes);
     }
-    if !source.notes.is_empty() || has_key(source) {
+    if !source.notes.is_empty() || has_last(source) {
         varint::put(out, source.notes.len() as u64);
         source.notes.iter().for_each(|note| varint::put_byte_string(out, note.as_bytes()));
     }
-    if has_key(source) {
-        varint::put_byte_string(out, source.kind.key().as_bytes());
+    if has_last(source) {
+        // An empty key is none.
+        let key = if number_of(&source.kind).is_none() { source.kind.key() } else { "" };
+        varint::put_byte_string(out, key.as_bytes());
+    }
+    if let Some(StoreId(id)) = source.store {
+        varint::put_byte_string(out, &id.to_le_bytes());
     }
 }
 
 /// True if the executable or the address space is known, or if notes or a key follow them.
 fn has_more(source: &Source) -> bool {
     let has_space = source.address_space != AddressSpace::default();
-    !source.executable.is_empty() || has_space || !source.notes.is_empty() || has_key(source)
+    !source.executable.is_empty() || has_space || !source.notes.is_empty() || has_last(source)
 }
 
-/// True if the kind has no number.
-fn has_key(source: &Source) -> bool {
-    number_of(&source.kind).is_none()
+/// True if the kind has no number, or the store is known, which comes after the key.
+fn has_last(source: &Source) -> bool {
+    number_of(&source.kind).is_none() || source.store.is_some()
 }
 
 /// True if facts about the program's runtime are known.
@@ -146,6 +154,7 @@ pub fn decode(payload: &[u8]) -> Option<Source> {
         source.usable_sizes = flags & flag::USABLE_SIZES != 0;
         source.snapshot = flags & flag::SNAPSHOT != 0;
         source.aggregated = flags & flag::AGGREGATED != 0;
+        source.has_past = source.snapshot && flags & flag::HAS_PAST != 0;
         source.clock = clock_of(flags);
         source.known = known_of(flags);
         for _ in 0..input.number()? {
@@ -170,6 +179,9 @@ pub fn decode(payload: &[u8]) -> Option<Source> {
     }
     if !input.is_empty() {
         source.kind = SourceKind::from_key(&text(&mut input)?).unwrap_or(source.kind);
+    }
+    if !input.is_empty() {
+        source.store = input.byte_string()?.try_into().ok().map(|id| StoreId(u128::from_le_bytes(id)));
     }
     Some(source)
 }

@@ -1,13 +1,16 @@
 //! The log itself: shards, cuts, spilling, saving.
 
+use super::identity::store_identity;
 use super::merge::Merge;
 use super::quiet::{LogAccess, Shards, is_quiet, quietly, with_shards};
 use super::shard::{Position, Shard, ShardReader, ShardState};
+use super::shared_catalog::SharedCatalog;
 use crate::file::{FileSink, OpenError, Recording, RecordingError, Writer, Written};
 use crate::new_file::open_or_replace;
 use crate::unnamed::unnamed_file;
 use highwater_model::{
-    Accounts, AddressLedger, Anomaly, Catalog, Event, EventKind, Nanos, NumberLedger, Op, Placement, Source, Step, When,
+    Accounts, AddressLedger, Anomaly, Catalog, Event, EventKind, Nanos, NumberLedger, Op, Placement, Source, Step,
+    StoreId, When,
 };
 use std::cell::Cell;
 use std::fmt;
@@ -15,7 +18,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Events merged at a time on the way into a file.
 const BATCH: usize = 4096;
@@ -61,12 +64,20 @@ pub struct Cursor {
     positions: Vec<Position>,
     /// How often the log had been cleared or spilled.
     generation: u64,
+    store: Option<StoreId>,
 }
 
 impl Default for Cursor {
     /// No position: no log can be [updated](EventLog::update) from here.
     fn default() -> Self {
-        Self { positions: Vec::new(), generation: u64::MAX }
+        Self { positions: Vec::new(), generation: u64::MAX, store: None }
+    }
+}
+
+impl Cursor {
+    /// The store whose events were read; `None` if there is none.
+    pub fn store(&self) -> Option<StoreId> {
+        self.store
     }
 }
 
@@ -76,7 +87,7 @@ impl Default for Cursor {
 pub struct EventLog {
     id: u64,
     shards: Mutex<Vec<Arc<Shard>>>,
-    catalog: RwLock<Catalog>,
+    catalog: SharedCatalog,
     limit: u64,
     bytes: AtomicU64,
     /// The start of each shard: everything before was spilled or cleared. Locked before any shard.
@@ -94,6 +105,8 @@ pub struct EventLog {
 struct Base {
     positions: Vec<Position>,
     generation: u64,
+    /// How often the log had been cleared.
+    clears: u64,
     spill: Option<Spill>,
     /// The error after which nothing more can be spilled.
     failure: Option<String>,
@@ -127,7 +140,7 @@ impl EventLog {
         Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             shards: Mutex::default(),
-            catalog: RwLock::default(),
+            catalog: SharedCatalog::default(),
             limit: bytes,
             bytes: AtomicU64::new(0),
             base: Mutex::default(),
@@ -284,12 +297,26 @@ impl EventLog {
 
     /// Reads the catalog. Events that the allocator records on this thread meanwhile are dropped, since recording may need the catalog.
     pub fn read_catalog<T>(&self, read: impl FnOnce(&Catalog) -> T) -> T {
-        quietly(|| read(&self.catalog.read().unwrap_or_else(PoisonError::into_inner)))
+        self.catalog.read(read)
     }
 
     /// Changes the catalog; see [`read_catalog`](Self::read_catalog).
     pub fn change_catalog<T>(&self, change: impl FnOnce(&mut Catalog) -> T) -> T {
-        quietly(|| change(&mut self.catalog.write().unwrap_or_else(PoisonError::into_inner)))
+        self.catalog.change(change)
+    }
+
+    /// The catalog itself, which outlives the log if others hold it.
+    pub fn shared_catalog(&self) -> &SharedCatalog {
+        &self.catalog
+    }
+
+    /// The identity of this log until it is cleared.
+    pub fn store(&self) -> StoreId {
+        quietly(|| self.store_of(&lock(&self.base)))
+    }
+
+    fn store_of(&self, base: &Base) -> StoreId {
+        store_identity(self.id, base.clears)
     }
 
     /// Counts an event that was not recorded because its thread [is quiet](Self::is_quiet).
@@ -334,7 +361,7 @@ impl EventLog {
         let position = |at: usize| from.get(at).or(base.positions.get(at)).copied().unwrap_or_default();
         let readers = states.iter().enumerate().map(|(at, state)| state.since(position(at))).collect();
         let positions = states.iter().map(|state| state.end()).collect();
-        (readers, Cursor { positions, generation: base.generation })
+        (readers, Cursor { positions, generation: base.generation, store: Some(self.store_of(base)) })
     }
 
     /// A ledger of everything recorded so far.
@@ -349,12 +376,13 @@ impl EventLog {
         (ledger, cursor)
     }
 
-    /// Updates a ledger with the events recorded since its cursor. Returns false, and changes nothing, if that cannot be done by adding events: events
-    /// were cleared or spilled, or some new ones are earlier than those in the ledger.
+    /// Updates a ledger with the events recorded since its cursor. Returns false, and changes nothing, if that cannot be done by adding events: the
+    /// cursor is one of another log, events were cleared or spilled, or some new ones are earlier than those in the ledger.
     pub fn update(&self, ledger: &mut AddressLedger, cursor: &mut Cursor, mut changed: impl FnMut(&Event)) -> bool {
         let cut = quietly(|| {
             let base = lock(&self.base);
-            (base.generation == cursor.generation).then(|| self.cut(&base, &cursor.positions))
+            let is_current = base.generation == cursor.generation && cursor.store == Some(self.store_of(&base));
+            is_current.then(|| self.cut(&base, &cursor.positions))
         });
         let Some((readers, now)) = cut else { return false };
         let merge = Merge::new(readers);
@@ -386,7 +414,7 @@ impl EventLog {
     }
 
     /// The state after everything that happened up to and including `time`.
-    pub fn ledger_at(&self, time: Nanos) -> Result<AddressLedger, LogError> {
+    pub fn ledger_at(&self, time: Nanos) -> Result<(AddressLedger, StoreId), LogError> {
         let is_spilled = |spilled: &AddressLedger| spilled.accounts().last_time() > time;
         self.past_ledger(
             is_spilled,
@@ -396,7 +424,7 @@ impl EventLog {
     }
 
     /// The state after the first `count` events.
-    pub fn ledger_after(&self, count: u64) -> Result<AddressLedger, LogError> {
+    pub fn ledger_after(&self, count: u64) -> Result<(AddressLedger, StoreId), LogError> {
         let spilled_events = Cell::new(0);
         let is_spilled = |spilled: &AddressLedger| {
             spilled_events.set(spilled.accounts().events());
@@ -418,22 +446,22 @@ impl EventLog {
         is_spilled: impl FnOnce(&AddressLedger) -> bool,
         from_file: impl FnOnce(&Recording) -> Result<Accounts, LogError>,
         wanted: impl FnMut(&Event) -> bool,
-    ) -> Result<AddressLedger, LogError> {
-        let (spilled, recording, readers) = quietly(|| {
+    ) -> Result<(AddressLedger, StoreId), LogError> {
+        let (spilled, recording, readers, store) = quietly(|| {
             let mut base = lock(&self.base);
             let spilled = base.spill.as_ref().map(|spill| spill.writer.ledger().clone()).unwrap_or_default();
             let recording = match &mut base.spill {
                 Some(spill) if is_spilled(&spilled) => Some(self.spilled_recording(spill)?),
                 _ => None,
             };
-            Ok::<_, LogError>((spilled, recording, self.cut(&base, &[]).0))
+            Ok::<_, LogError>((spilled, recording, self.cut(&base, &[]).0, self.store_of(&base)))
         })?;
         if let Some(recording) = recording {
-            return Ok(AddressLedger::from_accounts(from_file(&recording)?));
+            return Ok((AddressLedger::from_accounts(from_file(&recording)?), store));
         }
         let mut ledger = spilled;
         self.apply(Merge::new(readers), &mut ledger, wanted);
-        Ok(ledger)
+        Ok((ledger, store))
     }
 
     fn spilled_recording(&self, spill: &mut Spill) -> Result<Recording, LogError> {
@@ -470,6 +498,7 @@ impl EventLog {
             let taken = recorded(&base) - before;
             let spilled = base.spill.take().map_or(0, |spill| spill.writer.ledger().accounts().events());
             base.failure = None;
+            base.clears += 1;
             self.dropped.store(0, Ordering::Relaxed);
             self.full.store(false, Ordering::Relaxed);
             taken + spilled
@@ -529,7 +558,8 @@ impl EventLog {
         Ok(())
     }
 
-    /// Writes everything recorded so far as a recording, for its owner only, and replaces an existing file. The log is not changed.
+    /// Writes everything recorded so far as a recording, for its owner only, and replaces an existing file. The log is not changed. A source with a
+    /// store gets the identity of this log.
     pub fn save(&self, path: &Path, source: &Source) -> Result<Written, LogError> {
         let in_file = |error| LogError::File(path.to_owned(), error);
         let file = open_or_replace(path).map_err(in_file)?;
@@ -552,8 +582,11 @@ impl EventLog {
     }
 
     fn save_to(&self, file: File, source: &Source) -> io::Result<(Written, File)> {
+        let mut source = source.clone();
         let (mut writer, readers) = quietly(|| {
             let mut base = lock(&self.base);
+            source.store = source.store.map(|_| self.store_of(&base));
+            let source = &source;
             let writer = match &mut base.spill {
                 Some(spill) => self.read_catalog(|catalog| spill.writer.fork(file, catalog))?,
                 None if self.has_samples.load(Ordering::Relaxed) => Writer::with_samples(file, source)?,
@@ -567,7 +600,7 @@ impl EventLog {
             if dropped > 0 {
                 writer.note(Anomaly::DroppedEvent, dropped, catalog)?;
             }
-            writer.finish(catalog, source)
+            writer.finish(catalog, &source)
         })
     }
 }

@@ -25,9 +25,12 @@
 //! opening a recording makes such a log whose first part is the file.
 
 mod event_log;
+mod identity;
 mod merge;
 mod quiet;
 mod shard;
+mod shared_catalog;
 mod words;
 
 pub use event_log::{Cursor, EventLog, LogError};
+pub use shared_catalog::SharedCatalog;

@@ -64,6 +64,8 @@ enum ObjectBy {
     Place,
     /// Types, each at each place
     Both,
+    /// Variables that 'track!' of the crate named
+    Variable,
 }
 
 impl ObjectBy {
@@ -72,6 +74,7 @@ impl ObjectBy {
             Self::Type => objlog::ObjectGrouping::Type,
             Self::Place => objlog::ObjectGrouping::Place,
             Self::Both => objlog::ObjectGrouping::Both,
+            Self::Variable => objlog::ObjectGrouping::Variable,
         }
     }
 }

@@ -6,7 +6,9 @@ use crate::print::bytes::{bytes, count, counted, share};
 use crate::print::colour::{Paint, Style};
 use crate::print::heading::Heading;
 use crate::print::table::{Align, Cell, Table};
-use highwater_formats::objlog::{ObjectRow, ObjectTally, OddIds, Pattern, TrustVerdict, pattern, span_name};
+use highwater_formats::objlog::{
+    ObjectRow, ObjectTally, OddIds, Pattern, TrustVerdict, pattern, shared_owners, span_name,
+};
 use highwater_query::objects::{Findings, sentences};
 use std::fmt::Write;
 
@@ -22,6 +24,7 @@ impl Objects {
         if findings.matcher.ids() > 0 {
             text += &self.ranking(findings, output);
             text += &self.perfect(findings, output);
+            text += &self.owners(findings, output);
             text += &self.iterations(findings, output);
         }
         text += &title("can it be trusted?", output.paint);
@@ -108,6 +111,36 @@ impl Objects {
         text
     }
 
+    /// Who still holds shared values: how many owners they have.
+    fn owners(&self, findings: &Findings<'_>, output: &Output) -> String {
+        let mut all = shared_owners(findings.matcher);
+        all.retain(|one| one.owners > 0);
+        if all.is_empty() {
+            return String::new();
+        }
+        let mut table = Table::default();
+        for heading in ["owners", "values", "made"] {
+            table = table.column(Align::Right, heading);
+        }
+        table = table.column(Align::Left, "type");
+        let (first, rest) = all.split_at(self.table_rows().min(all.len()));
+        for one in first {
+            let name = format!("{}<{}>", one.pointer, one.type_name);
+            let variable = one.variable.as_ref().map_or_else(String::new, |name| format!("  {name}"));
+            table.row(vec![
+                Cell::new(Style::Bold, &count(one.owners)),
+                count(one.values).into(),
+                count(one.made).into(),
+                Cell::new(Style::Plain, &name).and(Style::Dim, &variable),
+            ]);
+        }
+        let mut text = title("owners of shared values", output.paint) + &table.render(output.paint, output.width);
+        if !rest.is_empty() {
+            let _ = writeln!(text, "… {} more; '--top 0' shows all.", count(rest.len() as u64));
+        }
+        text
+    }
+
     fn iterations(&self, findings: &Findings<'_>, output: &Output) -> String {
         let boundaries = findings.matcher.memory.boundaries();
         let types = findings.survivors.by_type(findings.matcher);
@@ -162,6 +195,11 @@ fn amount(objects: u64, size: u64) -> String {
 fn name_of(row: &ObjectRow) -> Cell {
     let place = row.place.as_deref().unwrap_or_default();
     let cell = match &row.type_name {
+        Some(name) if row.variable.is_some() => {
+            let variable = row.variable.as_deref().unwrap_or_default();
+            let more = [place, variable].map(|text| if text.is_empty() { String::new() } else { format!("  {text}") });
+            Cell::new(Style::Plain, name).and(Style::Dim, &more.concat())
+        }
         Some(name) if place.is_empty() => Cell::new(Style::Plain, name),
         Some(name) => Cell::new(Style::Plain, name).and(Style::Dim, &format!("  {place}")),
         None => Cell::new(Style::Plain, place),
