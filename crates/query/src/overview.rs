@@ -230,7 +230,9 @@ fn notes(query: &Query, last: &Snapshot, figures: &FigureMap) -> Vec<String> {
         ));
     }
     if query.history.recording().is_none() {
-        notes.push("One instant only: there is no timeline, and no peak is known.".to_owned());
+        let lacks_past = query.history.source().lacks_past();
+        let peak = if lacks_past { ", and no peak is known" } else { "" };
+        notes.push(format!("One instant only: there is no timeline{peak}."));
     }
     notes
 }
