@@ -99,7 +99,8 @@ unsafe fn record_protection(result: c_int, address: BlockPointer, length: usize,
     }
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "static"), unsafe(no_mangle))]
+#[cfg_attr(feature = "static", unsafe(export_name = "__wrap_munmap"))]
 pub unsafe extern "C" fn munmap(address: BlockPointer, length: usize) -> c_int {
     if !agent::records_mappings() {
         // SAFETY: the program's.

@@ -35,7 +35,6 @@ struct LinkMap {
 type FindObject = unsafe extern "C" fn(*const c_void, *mut FoundObject) -> c_int;
 
 unsafe extern "C" {
-    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
     fn dl_iterate_phdr(
         callback: unsafe extern "C" fn(*const HeaderInfo, usize, *mut c_void) -> c_int,
         data: *mut c_void,
@@ -46,11 +45,43 @@ static FIND_OBJECT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 /// The address range of the program itself. If pages are missing between its segments, the loader reports each segment as if it
 /// were an object.
 static PROGRAM: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+/// The address of its unwind tables, 0 if it has none, and the difference between its addresses and those in its file.
+static PROGRAM_TABLES: AtomicU64 = AtomicU64::new(0);
+static PROGRAM_BIAS: AtomicU64 = AtomicU64::new(0);
+
+/// The loader's function that finds symbols. `None` in a statically linked program: the C library's archive refers to it weakly, so that such a program
+/// need not contain a loader.
+fn symbol_finder() -> Option<unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void> {
+    let address: u64;
+    // SAFETY: reads an address that the linker or the loader has filled in. A function's address in Rust is never null, this one may be.
+    unsafe {
+        core::arch::asm!(
+            "mov {address}, qword ptr [rip + dlsym@GOTPCREL]",
+            address = out(reg) address,
+            options(nostack, preserves_flags, readonly)
+        );
+        core::mem::transmute(address)
+    }
+}
+
+/// Whether there is a loader that finds symbols.
+pub fn has_loader() -> bool {
+    symbol_finder().is_some()
+}
+
+/// Looks a symbol up by its name; null if it is not found, or if there is no loader.
+///
+/// # Safety
+/// `handle` is one that the loader knows.
+pub unsafe fn find_symbol(handle: *mut c_void, name: &CStr) -> *mut c_void {
+    // SAFETY: the caller's.
+    symbol_finder().map_or(core::ptr::null_mut(), |dlsym| unsafe { dlsym(handle, name.as_ptr()) })
+}
 
 /// Asks the loader once whether it can find objects without a lock, and where the program itself is.
 pub fn prepare() {
     // SAFETY: a lookup by name.
-    let found = unsafe { dlsym(core::ptr::null_mut(), c"_dl_find_object".as_ptr()) };
+    let found = unsafe { find_symbol(core::ptr::null_mut(), c"_dl_find_object") };
     FIND_OBJECT.store(found, Ordering::Relaxed);
     // SAFETY: the callback takes no data.
     unsafe { dl_iterate_phdr(note_program, core::ptr::null_mut()) };
@@ -59,17 +90,29 @@ pub fn prepare() {
 /// The loader's list begins with the program.
 unsafe extern "C" fn note_program(info: *const HeaderInfo, _: usize, _: *mut c_void) -> c_int {
     // SAFETY: as the loader gives it.
-    let extent = ModuleExtent::of(unsafe { &*info });
+    let info = unsafe { &*info };
+    let extent = ModuleExtent::of(info);
     PROGRAM[0].store(extent.start, Ordering::Relaxed);
     PROGRAM[1].store(extent.end, Ordering::Relaxed);
+    PROGRAM_TABLES.store(extent.header, Ordering::Relaxed);
+    PROGRAM_BIAS.store(info.bias, Ordering::Relaxed);
     1
+}
+
+/// The program itself, if there is no loader and `pc` lies in it: known without asking, and so without a lock.
+fn find_in_static_program(pc: u64) -> Option<LoadedModule> {
+    let [start, end] = PROGRAM.each_ref().map(|bound| bound.load(Ordering::Relaxed));
+    let header = PROGRAM_TABLES.load(Ordering::Relaxed);
+    let tables = UnwindTables { start, end, header };
+    let is_found = header != 0 && (start..end).contains(&pc) && !has_loader();
+    is_found.then(|| LoadedModule { tables, bias: PROGRAM_BIAS.load(Ordering::Relaxed), path: c"".as_ptr() })
 }
 
 /// The module that `pc` lies in.
 pub fn find(pc: u64) -> Option<LoadedModule> {
     let find_object = FIND_OBJECT.load(Ordering::Relaxed);
     if find_object.is_null() {
-        return find_in_list(pc);
+        return find_in_static_program(pc).or_else(|| find_in_list(pc));
     }
     // SAFETY: the symbol of that name has this type; all-zero is a valid result to be filled in.
     unsafe {
