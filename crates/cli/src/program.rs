@@ -146,7 +146,12 @@ fn check_preloaded(libraries: &OsStr) -> Result<(), Failure> {
 }
 
 /// Starts the program with the library loaded first, unless it contains it, and the agent's configuration in its environment.
-pub fn start(program: &Program, arguments: &[OsString], library: &Path, variable: (&str, &str)) -> Result<Child, Failure> {
+pub fn start(
+    program: &Program,
+    arguments: &[OsString],
+    library: &Path,
+    variable: (&str, &str),
+) -> Result<Child, Failure> {
     let path = &program.path;
     let mut preload = library.as_os_str().to_owned();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {

@@ -61,7 +61,9 @@ pub struct InstallError {
 /// If a file cannot be written, or the prefix is not text without blanks, which pkg-config could not pass on.
 pub fn install(prefix: &Path, root: Option<&Path>) -> Result<Vec<PathBuf>, InstallError> {
     let refused = |why: &str| InstallError { path: prefix.to_owned(), error: io::Error::other(why) };
-    let text = prefix.to_str().filter(|text| !text.contains(char::is_whitespace) && !text.contains(['"', '\'', '\\', '$', '#']));
+    let text = prefix
+        .to_str()
+        .filter(|text| !text.contains(char::is_whitespace) && !text.contains(['"', '\'', '\\', '$', '#']));
     let text = text.ok_or_else(|| refused("the path has characters that pkg-config cannot pass on"))?;
     if !prefix.is_absolute() {
         return Err(refused("the prefix must be an absolute path"));

@@ -90,8 +90,7 @@ pub struct LiveOptions {
 #[unsafe(no_mangle)]
 pub extern "C" fn highwater_live() -> c_int {
     let size = size_of::<LiveOptions>();
-    let options =
-        LiveOptions { size, sample_bytes: 0, max_blocks: 0, allow_contents: 0, socket: core::ptr::null() };
+    let options = LiveOptions { size, sample_bytes: 0, max_blocks: 0, allow_contents: 0, socket: core::ptr::null() };
     // SAFETY: the options are whole.
     unsafe { highwater_live_with(&raw const options) }
 }
@@ -122,8 +121,7 @@ pub unsafe extern "C" fn highwater_live_with(options: *const LiveOptions) -> c_i
     };
     let no_arguments = variable(c"HIGHWATER_NO_ARGS").is_some();
     let contents = options.allow_contents != 0;
-    let config =
-        Config::for_live(counts_ticks(), options.sample_bytes, options.max_blocks, contents, socket.bytes());
+    let config = Config::for_live(counts_ticks(), options.sample_bytes, options.max_blocks, contents, socket.bytes());
     let config = config.with_usable_sizes();
     let config = if no_arguments { config.without_arguments() } else { config };
     if agent::begin_live(&config) { 0 } else { error::NO_MEMORY }

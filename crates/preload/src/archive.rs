@@ -101,7 +101,8 @@ global_asm!(
 
 /// Whether the program's calls of `malloc` lead here. They do not in a statically linked program without `--wrap`, nor in one that defines `malloc`.
 pub fn is_called() -> bool {
-    address_of!("malloc") == address_of!("__wrap_malloc")
+    let is_wrapped = !address_of!("__real_malloc").is_null();
+    is_wrapped || address_of!("malloc") == address_of!("__wrap_malloc")
 }
 
 // Functions of the C library by names that nothing replaces.
@@ -115,6 +116,11 @@ unsafe extern "C" {
     fn __libc_pvalloc(size: usize) -> BlockPointer;
     fn malloc_usable_size(block: BlockPointer) -> usize;
     fn __errno_location() -> *mut c_int;
+}
+
+/// Whether a `malloc` is the C library's own.
+pub fn is_c_library(malloc: u64) -> bool {
+    malloc == __libc_malloc as *const () as u64
 }
 
 /// A function of the malloc family: its name, the name that the linker's option gives the real one, and the C library's own.

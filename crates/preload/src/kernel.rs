@@ -58,8 +58,7 @@ pub fn open(path: &core::ffi::CStr, flags: usize) -> Option<usize> {
     const FROM_HERE: usize = -100isize as usize;
     const CLOSE_ON_EXEC: usize = 0o2_000_000;
     // SAFETY: the path is a C string.
-    let file =
-        unsafe { call(number::OPENAT, [FROM_HERE, path.as_ptr() as usize, flags | CLOSE_ON_EXEC, 0, 0, 0]) };
+    let file = unsafe { call(number::OPENAT, [FROM_HERE, path.as_ptr() as usize, flags | CLOSE_ON_EXEC, 0, 0, 0]) };
     usize::try_from(file).ok()
 }
 

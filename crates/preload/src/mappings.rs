@@ -29,6 +29,9 @@ fn is_allocator(pc: u64) -> bool {
         let object = objects::find(real::address_of_malloc());
         let foreign = object.filter(|object| !object.path().windows(C_LIBRARY.len()).any(|part| part == C_LIBRARY));
         let (start, end) = foreign.map_or((1, 1), |object| (object.tables.start, object.tables.end));
+        // A statically linked program is one object, with the C library's allocator unless it has another one.
+        #[cfg(feature = "static")]
+        let end = if crate::archive::is_c_library(real::address_of_malloc()) { start } else { end };
         ALLOCATOR_END.store(end, Ordering::Relaxed);
         ALLOCATOR_START.store(start, Ordering::Relaxed);
     }

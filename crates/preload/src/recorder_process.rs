@@ -167,10 +167,7 @@ fn search_and_run(search: &[u8], arguments: &[CText; 7]) {
 fn run(program: &CStr, arguments: &[CText; 7]) {
     // SAFETY: C strings, and lists of them that end with a null pointer.
     unsafe {
-        call(
-            number::EXECVE,
-            [program.as_ptr() as usize, arguments.as_ptr() as usize, environ as usize, 0, 0, 0],
-        )
+        call(number::EXECVE, [program.as_ptr() as usize, arguments.as_ptr() as usize, environ as usize, 0, 0, 0])
     };
 }
 

@@ -39,8 +39,7 @@ pub fn begin_or_not() -> AgentMode {
     // Once, and not in a forked child, where the loader's lock may be held for ever.
     let is_first = !agent::is_forked() && !IS_ASKED.swap(true, Ordering::Relaxed);
     let may_ask = is_first && !agent::is_looking_up() && !agent::children::is_filtered();
-    if may_ask && agent::children::own_kind() == (ExecutableKind::Linked { is_static: false })
-    {
+    if may_ask && agent::children::own_kind() == (ExecutableKind::Linked { is_static: false }) {
         agent::leave_to_linked_library();
         return agent::mode();
     }

@@ -39,6 +39,7 @@ unsafe extern "C" {
         callback: unsafe extern "C" fn(*const HeaderInfo, usize, *mut c_void) -> c_int,
         data: *mut c_void,
     ) -> c_int;
+    fn getauxval(kind: u64) -> u64;
 }
 
 static FIND_OBJECT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
@@ -49,19 +50,33 @@ static PROGRAM: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static PROGRAM_TABLES: AtomicU64 = AtomicU64::new(0);
 static PROGRAM_BIAS: AtomicU64 = AtomicU64::new(0);
 
-/// The loader's function that finds symbols. `None` in a statically linked program: the C library's archive refers to it weakly, so that such a program
-/// need not contain a loader.
+// Only the C library's archive has it. In a program without that archive the address is null.
+core::arch::global_asm!(".weak __libc_setup_tls");
+
+/// The address that the linker or the loader gave a symbol. It may be null, which the address of a function in Rust never is.
+macro_rules! address_of {
+    ($symbol:literal) => {{
+        let address: *mut c_void;
+        // SAFETY: reads an address.
+        unsafe {
+            core::arch::asm!(
+                concat!("mov {address}, qword ptr [rip + ", $symbol, "@GOTPCREL]"),
+                address = out(reg) address,
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+        address
+    }};
+}
+
+/// The loader's function that finds symbols. `None` in a statically linked program: some contain it, but it finds nothing there, and allocates.
 fn symbol_finder() -> Option<unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void> {
-    let address: u64;
-    // SAFETY: reads an address that the linker or the loader has filled in. A function's address in Rust is never null, this one may be.
-    unsafe {
-        core::arch::asm!(
-            "mov {address}, qword ptr [rip + dlsym@GOTPCREL]",
-            address = out(reg) address,
-            options(nostack, preserves_flags, readonly)
-        );
-        core::mem::transmute(address)
+    let dlsym = address_of!("dlsym");
+    if !address_of!("__libc_setup_tls").is_null() {
+        return None;
     }
+    // SAFETY: the function of this name has this type; null is `None`.
+    unsafe { core::mem::transmute(dlsym) }
 }
 
 /// Whether there is a loader that finds symbols.
@@ -83,8 +98,41 @@ pub fn prepare() {
     // SAFETY: a lookup by name.
     let found = unsafe { find_symbol(core::ptr::null_mut(), c"_dl_find_object") };
     FIND_OBJECT.store(found, Ordering::Relaxed);
+    if !has_loader() && note_static_program() {
+        return;
+    }
     // SAFETY: the callback takes no data.
     unsafe { dl_iterate_phdr(note_program, core::ptr::null_mut()) };
+}
+
+/// Finds the program itself by what the kernel gave it: a statically linked program allocates before its C library's list is complete.
+fn note_static_program() -> bool {
+    const HEADERS: u64 = 3;
+    const HEADER_COUNT: u64 = 5;
+    const ELF_HEADER_BYTES: u64 = 64;
+    // SAFETY: reads what the kernel gave the process at its start; the headers are the program's own, and follow its ELF header.
+    unsafe {
+        let (headers, count) = (getauxval(HEADERS), getauxval(HEADER_COUNT));
+        if headers == 0 || headers & 4095 != ELF_HEADER_BYTES {
+            return false;
+        }
+        let start = headers - ELF_HEADER_BYTES;
+        let table = core::slice::from_raw_parts(headers as *const ProgramHeader, count.min(u16::MAX.into()) as usize);
+        let Some(first) = table.iter().find(|segment| segment.kind == LOAD && segment.offset == 0) else {
+            return false;
+        };
+        let bias = start.wrapping_sub(first.address);
+        let info = HeaderInfo {
+            bias,
+            path: c"".as_ptr(),
+            headers: table.as_ptr(),
+            header_count: table.len() as u16,
+            loads: 0,
+            unloads: 0,
+        };
+        note_program(&raw const info, size_of::<HeaderInfo>(), core::ptr::null_mut());
+    }
+    true
 }
 
 /// The loader's list begins with the program.

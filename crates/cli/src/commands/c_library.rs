@@ -30,7 +30,8 @@ pub struct CLibrary {
 impl CLibrary {
     /// Installs the files, and says which.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        let prefix = std::path::absolute(&self.prefix).map_err(|error| Failure::in_file(&self.prefix, reason(&error)))?;
+        let prefix =
+            std::path::absolute(&self.prefix).map_err(|error| Failure::in_file(&self.prefix, reason(&error)))?;
         let files = install(&prefix, self.root.as_deref()).map_err(|problem| {
             Failure::in_file(&problem.path, format_args!("cannot be installed: {}", reason(&problem.error)))
         })?;
@@ -39,7 +40,8 @@ impl CLibrary {
         }
         if self.root.is_none() && !is_searched(&prefix) {
             let folder = prefix.join("lib");
-            output.line(&format!("\npkg-config finds it with PKG_CONFIG_PATH={}/pkgconfig", folder.display()))?;
+            output.line("")?;
+            output.line(&format!("pkg-config finds it with PKG_CONFIG_PATH={}/pkgconfig", folder.display()))?;
             output.line(&format!("programs find the shared library with -Wl,-rpath,{}", folder.display()))?;
         }
         Ok(())

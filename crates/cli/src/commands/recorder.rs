@@ -52,7 +52,11 @@ impl RecorderArgs {
         outcome.problems.iter().for_each(|problem| warn(problem));
         for finished in &outcome.finished {
             if let Err(error) = &finished.written {
-                warn(&format!("{}: recording stopped: {}; what was written until then can be read", self.output.display(), reason(error)));
+                warn(&format!(
+                    "{}: recording stopped: {}; what was written until then can be read",
+                    self.output.display(),
+                    reason(error)
+                ));
             }
         }
         file.remove_if_empty();
