@@ -52,7 +52,7 @@ fn build(root: &Path, out: &Path, kind: &str, feature: &str, flags: &[String]) -
 fn leave_out_support_routines(archive: &Path) {
     let Ok(listed) = Command::new("ar").arg("t").arg(archive).output() else { return };
     let members = String::from_utf8_lossy(&listed.stdout).into_owned();
-    let routines: Vec<&str> = members.lines().filter(|member| member.starts_with("compiler_builtins-")).collect();
+    let routines: Vec<&str> = members.lines().filter(|member| !member.starts_with("highwater_preload-")).collect();
     if listed.status.success() && !routines.is_empty() {
         let removed = Command::new("ar").arg("dD").arg(archive).args(routines).status();
         assert!(removed.is_ok_and(|status| status.success()), "ar could not change {}", archive.display());
