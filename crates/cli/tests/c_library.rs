@@ -389,8 +389,9 @@ fn linked_programs_do_what_they_would() {
 #[test]
 fn a_static_program_may_install_a_seccomp_filter() {
     let place = Place::new();
-    for how in ["strict", "filter"] {
+    for how in ["prctl", "together", "busy", "strict", "vfork"] {
         let native = run(plain(&place, &programs::c("sandboxed")).arg(how));
+        assert!(native.stdout_text().contains(if how == "strict" { "strict 4950" } else { "filtered" }), "{how}");
         for command in [
             &mut record(&place, &[], Linked::Static.c("sandboxed")),
             &mut plain(&place, &Linked::Static.c("sandboxed")),
