@@ -105,27 +105,31 @@ pub fn is_called() -> bool {
     is_wrapped || address_of!("malloc") == address_of!("__wrap_malloc")
 }
 
-// Functions of the C library by names that nothing replaces.
+// The C library's allocator by names that nothing replaces. Weak, so that it need not be in a program with another allocator.
+global_asm!(
+    ".weak __libc_malloc",
+    ".weak __libc_free",
+    ".weak __libc_calloc",
+    ".weak __libc_realloc",
+    ".weak __libc_memalign",
+    ".weak __libc_valloc",
+    ".weak __libc_pvalloc",
+);
+
 unsafe extern "C" {
-    fn __libc_malloc(size: usize) -> BlockPointer;
-    fn __libc_free(block: BlockPointer);
-    fn __libc_calloc(count: usize, size: usize) -> BlockPointer;
-    fn __libc_realloc(block: BlockPointer, size: usize) -> BlockPointer;
-    fn __libc_memalign(alignment: usize, size: usize) -> BlockPointer;
-    fn __libc_valloc(size: usize) -> BlockPointer;
-    fn __libc_pvalloc(size: usize) -> BlockPointer;
+    // This reference brings the program's allocator into it: the C library's, or the one that the program is linked with.
     fn malloc_usable_size(block: BlockPointer) -> usize;
     fn __errno_location() -> *mut c_int;
 }
 
 /// Whether a `malloc` is the C library's own.
 pub fn is_c_library(malloc: u64) -> bool {
-    malloc == __libc_malloc as *const () as u64
+    malloc == address_of!("__libc_malloc") as u64
 }
 
-/// A function of the malloc family: its name, the name that the linker's option gives the real one, and the C library's own.
+/// The real function of a name in the malloc family: the one that the linker's option leaves, the next library's, or the C library's own.
 macro_rules! family {
-    ($wanted:ident: $($name:literal $own:path;)*) => {
+    ($wanted:ident: $($name:literal $own:expr;)*) => {
         $(
             if $wanted.to_bytes() == $name.as_bytes() {
                 let wrapped = address_of!("__real_" $name);
@@ -133,7 +137,7 @@ macro_rules! family {
                     return wrapped;
                 }
                 let next = real::next($wanted);
-                return if next.is_null() { $own as *mut c_void } else { next };
+                return if next.is_null() { $own } else { next };
             }
         )*
     };
@@ -142,15 +146,15 @@ macro_rules! family {
 /// The real function of this name.
 pub fn find(name: &CStr) -> *mut c_void {
     family!(name:
-        "malloc" __libc_malloc;
-        "free" __libc_free;
-        "calloc" __libc_calloc;
-        "realloc" __libc_realloc;
-        "memalign" __libc_memalign;
-        "aligned_alloc" __libc_memalign;
-        "posix_memalign" posix_memalign;
-        "valloc" __libc_valloc;
-        "pvalloc" __libc_pvalloc;
+        "malloc" address_of!("__libc_malloc");
+        "free" address_of!("__libc_free");
+        "calloc" address_of!("__libc_calloc");
+        "realloc" address_of!("__libc_realloc");
+        "memalign" address_of!("__libc_memalign");
+        "aligned_alloc" address_of!("__libc_memalign");
+        "posix_memalign" posix_memalign as *mut c_void;
+        "valloc" address_of!("__libc_valloc");
+        "pvalloc" address_of!("__libc_pvalloc");
     );
     let next = real::next(name);
     if !next.is_null() {
@@ -177,7 +181,7 @@ unsafe extern "C" fn posix_memalign(out: *mut BlockPointer, alignment: usize, si
     }
     // SAFETY: the program's.
     unsafe {
-        let block = __libc_memalign(alignment, size);
+        let block = real::memalign(alignment, size);
         if block.is_null() {
             return OUT_OF_MEMORY;
         }
