@@ -24,12 +24,12 @@ pub fn is_filtered() -> bool {
     FILTERED.load(Ordering::SeqCst)
 }
 
-/// Whether this very program has a `malloc` of its own.
-pub fn has_own_allocator() -> bool {
-    let Some(file) = sys::open(c"/proc/self/exe") else { return false };
+/// The kind of this very program.
+pub fn own_kind() -> ExecutableKind {
+    let Some(file) = sys::open(c"/proc/self/exe") else { return ExecutableKind::Fit };
     let kind = executable::look_at(&|offset, buffer| sys::read_at(file, offset, buffer));
     sys::close(file);
-    kind == ExecutableKind::OwnAllocator
+    kind
 }
 
 /// Whether the process may run the program at `path`.
@@ -37,11 +37,22 @@ pub fn is_executable(path: &CStr) -> bool {
     sys::may_execute(path)
 }
 
+/// Why a program is started without the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftOut {
+    /// It is not recorded.
+    Unrecorded(Reason),
+    /// It contains the library already, and is recorded.
+    Linked,
+}
+
 /// Whether the program at `path` must be started without the library at `library`.
-pub fn must_be_left_out(path: &CStr, library: &CStr) -> Option<Reason> {
+pub fn must_be_left_out(path: &CStr, library: &CStr) -> Option<LeftOut> {
+    let unrecorded = |reason| Some(LeftOut::Unrecorded(reason));
     if is_filtered() {
-        return Some(Reason::Filter);
+        return unrecorded(Reason::Filter);
     }
+    let mut is_linked = false;
     let mut interpreter = [0; LONGEST_PATH + 1];
     for step in 0..MOST_INTERPRETERS {
         let path = if step == 0 { Some(path) } else { CStr::from_bytes_until_nul(&interpreter).ok() };
@@ -55,12 +66,16 @@ pub fn must_be_left_out(path: &CStr, library: &CStr) -> Option<Reason> {
                 interpreter = [0; LONGEST_PATH + 1];
                 interpreter[..length].copy_from_slice(&name[..length]);
             }
-            ExecutableKind::Unfit(reason) => return Some(reason),
-            ExecutableKind::Fit | ExecutableKind::OwnAllocator if gets_rights => return Some(Reason::MoreRights),
+            ExecutableKind::Unfit(reason) => return unrecorded(reason),
+            _ if gets_rights => return unrecorded(Reason::MoreRights),
+            ExecutableKind::Linked { is_static } => {
+                is_linked = is_static;
+                break;
+            }
             ExecutableKind::Fit | ExecutableKind::OwnAllocator => break,
         }
     }
-    let Some(library) = sys::open(library) else { return Some(Reason::OutOfReach) };
+    let Some(library) = sys::open(library) else { return unrecorded(Reason::OutOfReach) };
     sys::close(library);
     let config = session::session().config();
     // A collector may start later; a recorder is listening, or out of reach.
@@ -69,7 +84,10 @@ pub fn must_be_left_out(path: &CStr, library: &CStr) -> Option<Reason> {
         sys::ENOENT => config.is_live(),
         error => error != sys::EACCES,
     };
-    (!is_reached).then_some(Reason::OutOfReach)
+    if !is_reached {
+        return unrecorded(Reason::OutOfReach);
+    }
+    is_linked.then_some(LeftOut::Linked)
 }
 
 /// Notes a program that is started without the library, for the reader of this process's shared memory.

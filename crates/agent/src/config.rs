@@ -84,6 +84,18 @@ impl Config {
         config
     }
 
+    /// The same, in a process whose hooks know how much blocks can really hold.
+    pub fn with_usable_sizes(self) -> Self {
+        self.knows_usable_sizes.store(true, Ordering::Relaxed);
+        self
+    }
+
+    /// The configuration that a recorder passes in the variable's value; `None` if it is not one.
+    pub fn from_value(value: &[u8]) -> Option<Self> {
+        let config = Self::new();
+        config.parse(value).map(|()| config)
+    }
+
     /// Copies the settings of another configuration.
     pub fn copy_from(&self, other: &Self) {
         for (mine, theirs) in [
@@ -93,6 +105,7 @@ impl Config {
             (&self.leaves_out_mappings, &other.leaves_out_mappings),
             (&self.live, &other.live),
             (&self.allows_contents, &other.allows_contents),
+            (&self.knows_usable_sizes, &other.knows_usable_sizes),
             (&self.dormant, &other.dormant),
             (&self.leaves_out_arguments, &other.leaves_out_arguments),
         ] {

@@ -20,6 +20,11 @@ pub enum ExecutableKind {
     Unfit(Reason),
     /// A program with a `malloc` of its own: the library does no harm there, but sees nothing.
     OwnAllocator,
+    /// A program with the C library linked into it, whose agent does the work.
+    Linked {
+        /// No library can be loaded into it.
+        is_static: bool,
+    },
     /// A script for the interpreter whose path this is, with its length.
     Script([u8; LONGEST_PATH], usize),
 }
@@ -89,6 +94,30 @@ fn script(line: &[u8]) -> ExecutableKind {
     ExecutableKind::Script(path, word.len())
 }
 
+/// The name in the note by which a program with the C library is recognized. Notes stay in a program that is stripped.
+pub const NOTE_NAME: &[u8; 10] = b"Highwater\0";
+
+/// Whether one of these notes is that of the C library.
+fn has_note(read: ReadAt<'_>, offset: u64, length: u64) -> bool {
+    const HEAD: u64 = 12;
+    const MOST_NOTES: usize = 64;
+    let (mut at, Some(end)) = (offset, offset.checked_add(length)) else { return false };
+    for _ in 0..MOST_NOTES {
+        let mut note = [0; HEAD as usize + NOTE_NAME.len()];
+        if at >= end || read(at, &mut note) < note.len() {
+            return false;
+        }
+        let (name, content) = (number(&note[..4]), number(&note[4..8]));
+        if name == NOTE_NAME.len() as u64 && note.ends_with(NOTE_NAME) {
+            return true;
+        }
+        let next = at.saturating_add(HEAD).saturating_add(name.next_multiple_of(4)).saturating_add(content);
+        let Some(next) = next.checked_next_multiple_of(4) else { return false };
+        at = next;
+    }
+    false
+}
+
 fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
@@ -103,6 +132,8 @@ struct ElfProgram<'a> {
     dynamic: Option<(u64, u64)>,
     /// Offset of the section headers, and their number.
     sections: (u64, u64),
+    /// It has the note of the C library.
+    is_linked: bool,
 }
 
 impl<'a> ElfProgram<'a> {
@@ -110,8 +141,15 @@ impl<'a> ElfProgram<'a> {
         const LOAD: u64 = 1;
         const DYNAMIC: u64 = 2;
         const INTERPRETER: u64 = 3;
-        let mut program =
-            Self { read, loads: [(0, 0, 0); MOST_LOADS], interpreter: None, dynamic: None, sections: (0, 0) };
+        const NOTES: u64 = 4;
+        let mut program = Self {
+            read,
+            loads: [(0, 0, 0); MOST_LOADS],
+            interpreter: None,
+            dynamic: None,
+            sections: (0, 0),
+            is_linked: false,
+        };
         let (table, count) = (number(&header[32..40]), number(&header[56..58]));
         program.sections = (number(&header[40..48]), number(&header[60..62]));
         let mut loads = program.loads.iter_mut();
@@ -130,6 +168,7 @@ impl<'a> ElfProgram<'a> {
                 }
                 DYNAMIC => program.dynamic = Some((offset, length)),
                 INTERPRETER => program.interpreter = Some((offset, length)),
+                NOTES => program.is_linked |= has_note(read, offset, length),
                 _ => {}
             }
         }
@@ -137,14 +176,21 @@ impl<'a> ElfProgram<'a> {
     }
 
     fn kind(&self) -> ExecutableKind {
-        let Some((offset, _)) = self.interpreter else { return ExecutableKind::Unfit(Reason::Static) };
+        let Some((offset, _)) = self.interpreter else {
+            let linked = ExecutableKind::Linked { is_static: true };
+            return if self.is_linked { linked } else { ExecutableKind::Unfit(Reason::Static) };
+        };
         let mut loader = [0; LONGEST_PATH];
         (self.read)(offset, &mut loader);
         let loader = text(&loader);
         if loader.windows(4).any(|part| part == b"musl") {
             return ExecutableKind::Unfit(Reason::OtherLibrary);
         }
-        self.by_its_libraries().or_else(|| self.by_its_symbols()).unwrap_or(ExecutableKind::Fit)
+        match self.by_its_libraries().or_else(|| self.by_its_symbols()) {
+            Some(unfit @ ExecutableKind::Unfit(_)) => unfit,
+            _ if self.is_linked => ExecutableKind::Linked { is_static: false },
+            found => found.unwrap_or(ExecutableKind::Fit),
+        }
     }
 
     /// The file offset of an address.

@@ -81,8 +81,8 @@ pub use highwater_shm::ring_v1::mapping;
 pub use live::Stats;
 use session::Session;
 pub use session::{
-    AgentMode, PASS_ALLOCATIONS, PASS_FREES, begin_for_ourselves, begin_live, begin_or_not, end_before_filter,
-    follow_reader, mode, stay_out_of_own_allocator,
+    AgentMode, PASS_ALLOCATIONS, PASS_FREES, begin_for_ourselves, begin_live, begin_or_not, begin_recorded,
+    end_before_filter, follow_reader, leave_to_linked_library, mode, stay_out_of_own_allocator,
 };
 use thread::AgentThread;
 pub use thread::leave_out as leave_this_thread_out;

@@ -287,6 +287,14 @@ impl Session {
         }
     }
 
+    /// The process that reads, if it is still there.
+    pub fn reader_process(&self) -> Option<u32> {
+        let socket = sys::connect(self.config.socket(), RECORDER_PATIENCE_NS).ok()?;
+        let peer = sys::peer(socket);
+        sys::close(socket);
+        peer.map(|(process, _)| process)
+    }
+
     /// Ends recording if the recorder has requested it. Returns whether it has.
     pub fn end_if_requested(&self) -> bool {
         let requested = self.header().stop.load(Ordering::Relaxed) != 0;
@@ -422,6 +430,20 @@ pub fn stay_out_of_own_allocator() {
     BEGINNING.store(false, Ordering::Release);
 }
 
+/// The program contains the C library, whose agent does the work. Nothing is recorded by this one, and nothing is reported; programs that it starts are
+/// still followed.
+#[cold]
+pub fn leave_to_linked_library() {
+    if BEGINNING.swap(true, Ordering::Acquire) {
+        return;
+    }
+    if SESSION.config.read_from_environment() {
+        SESSION.follows_children.store(SESSION.config.follows_children(), Ordering::Relaxed);
+    }
+    SESSION.end();
+    BEGINNING.store(false, Ordering::Release);
+}
+
 /// Begins a session in a forked child, which must not use its parent's shared memory.
 fn begin_in_child(parent: u32) {
     let session = &SESSION;
@@ -470,6 +492,20 @@ pub fn begin_live(config: &Config) -> bool {
     if begun {
         live::settings::note_unknown_blocks();
     }
+    BEGINNING.store(false, Ordering::Release);
+    begun
+}
+
+/// Records from now on, for the recorder that this configuration names. Returns false if that is not possible.
+pub fn begin_recorded(config: &Config) -> bool {
+    if BEGINNING.swap(true, Ordering::Acquire) {
+        return false;
+    }
+    let never = SESSION.process() == 0;
+    if never {
+        SESSION.config.copy_from(config);
+    }
+    let begun = never && begin(&SESSION.config, SessionReader::Recorder, 0);
     BEGINNING.store(false, Ordering::Release);
     begun
 }

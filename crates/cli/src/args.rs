@@ -99,10 +99,16 @@ pub enum Command {
     Check(commands::check::Check),
     /// Names and source lines for a recording, from debug files
     Symbolize(commands::symbolize::Symbolize),
+    /// Install the C library: for programs that no library can be loaded into, such as statically linked ones
+    #[command(name = "c-library")]
+    CLibrary(commands::c_library::CLibrary),
     /// Shell completions for bash, zsh, fish, elvish or PowerShell
     Completions(commands::completions::Completions),
     /// Manual pages, made from these help texts
     Man(commands::man::Man),
+    /// The recorder of a program that records itself with the C library
+    #[command(hide = true)]
+    Recorder(commands::recorder::RecorderArgs),
     /// What a file is, and its report: 'highwater FILE'
     #[command(hide = true)]
     Summary(commands::summary::Summary),
@@ -110,7 +116,7 @@ pub enum Command {
 
 /// The commands by purpose, in the order of `--help`.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Record", &["record", "listen", "connect"]),
+    ("Record", &["record", "listen", "connect", "c-library"]),
     ("Live", &["run", "ps", "snapshot", "watch", "set", "snapshots", "collector"]),
     ("Analyse", &["report", "leaks", "growth", "diff", "objects", "timeline", "view", "info", "check"]),
     ("Convert", &["export", "import", "symbolize"]),

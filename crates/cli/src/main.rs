@@ -84,6 +84,8 @@ fn run(command: &Command) -> Result<(), Failure> {
     let done = match command {
         Command::Record(record) => record.run(&mut output),
         Command::Symbolize(symbolize) => symbolize.run(&mut output),
+        Command::Recorder(recorder) => recorder.run(),
+        Command::CLibrary(library) => library.run(&mut output),
         Command::Run(run) => run.run(),
         Command::Ps(ps) => ps.run(&mut output),
         Command::Snapshot(snapshot) => snapshot.run(&mut output),

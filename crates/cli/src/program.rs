@@ -18,14 +18,16 @@ use std::process::{Child, Command};
 enum Found {
     /// A program that the library can be loaded into, as far as the file shows.
     Fit,
+    /// A program that contains the C library, so that no other has to be loaded into it.
+    Linked,
     /// A script for this interpreter.
     Script(PathBuf),
     /// Cannot be recorded: the reason, and what to do.
     Unfit(String),
 }
 
-const STATIC: &str = "is statically linked, so no library can be loaded into it; a Rust program can record itself with \
-     the crate's allocator: see docs/record.md";
+const STATIC: &str = "is statically linked, so no library can be loaded into it; link it with libhighwater.a ('highwater c-library \
+     --help'), or let a Rust program use the crate's allocator: see docs/record.md";
 const SETUID: &str = "runs with another user's rights (setuid or setgid), for which the system loads no library; \
      record it as that user, or a copy without those bits";
 const OTHER_MACHINE: &str = "is not an x86-64 program; only those can be recorded";
@@ -57,9 +59,19 @@ fn why_unfit(reason: Reason) -> String {
     }
 }
 
+/// A program that can be recorded.
+#[derive(Debug)]
+pub struct Program {
+    /// Its file.
+    pub path: PathBuf,
+    /// No library is to be loaded into it: it is statically linked, and contains the C library.
+    is_linked: bool,
+}
+
 /// Finds a program as a shell would. Fails with the reason if the file shows that it cannot be recorded.
-pub fn find(name: &OsStr) -> Result<PathBuf, Failure> {
+pub fn find(name: &OsStr) -> Result<Program, Failure> {
     let path = look_up(name)?;
+    let mut is_linked = false;
     let mut looked_at = path.clone();
     // A script's interpreter may be a script.
     for _ in 0..4 {
@@ -67,11 +79,15 @@ pub fn find(name: &OsStr) -> Result<PathBuf, Failure> {
             .map_err(|error| Failure::in_file(&looked_at, format_args!("cannot read: {}", reason(&error))))?
         {
             Found::Fit => break,
+            Found::Linked => {
+                is_linked = true;
+                break;
+            }
             Found::Unfit(why) => return Err(Failure::in_file(&looked_at, why)),
             Found::Script(interpreter) => looked_at = interpreter,
         }
     }
-    Ok(path)
+    Ok(Program { path, is_linked })
 }
 
 fn look_up(name: &OsStr) -> Result<PathBuf, Failure> {
@@ -100,6 +116,11 @@ fn look_at(path: &Path) -> io::Result<Found> {
         ExecutableKind::Script(interpreter, length) => Found::Script(OsStr::from_bytes(&interpreter[..length]).into()),
         _ if setuid || setgid => Found::Unfit(why_unfit(Reason::MoreRights)),
         ExecutableKind::Unfit(reason) => Found::Unfit(why_unfit(reason)),
+        ExecutableKind::Linked { is_static } => match allocator_in(path).filter(|name| name.ends_with("Sanitizer")) {
+            Some(sanitizer) => Found::Unfit(sanitized(sanitizer)),
+            None if is_static => Found::Linked,
+            None => Found::Fit,
+        },
         ExecutableKind::Fit | ExecutableKind::OwnAllocator => match allocator_in(path) {
             Some(sanitizer) if sanitizer.ends_with("Sanitizer") => Found::Unfit(sanitized(sanitizer)),
             Some(allocator) => Found::Unfit(with_allocator(allocator)),
@@ -124,8 +145,14 @@ fn check_preloaded(libraries: &OsStr) -> Result<(), Failure> {
     }
 }
 
-/// Starts the program with the library loaded first and the agent's configuration in its environment.
-pub fn start(path: &Path, arguments: &[OsString], library: &Path, variable: (&str, &str)) -> Result<Child, Failure> {
+/// Starts the program with the library loaded first, unless it contains it, and the agent's configuration in its environment.
+pub fn start(
+    program: &Program,
+    arguments: &[OsString],
+    library: &Path,
+    variable: (&str, &str),
+) -> Result<Child, Failure> {
+    let path = &program.path;
     let mut preload = library.as_os_str().to_owned();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
         check_preloaded(&others)?;
@@ -135,7 +162,10 @@ pub fn start(path: &Path, arguments: &[OsString], library: &Path, variable: (&st
     let (name, arguments) = arguments.split_first().ok_or_else(|| Failure::Usage("no program given".into()))?;
     let mut command = Command::new(path);
     std::os::unix::process::CommandExt::arg0(&mut command, name);
-    command.args(arguments).env("LD_PRELOAD", preload).env(variable.0, variable.1);
+    command.args(arguments).env(variable.0, variable.1);
+    if !program.is_linked {
+        command.env("LD_PRELOAD", preload);
+    }
     inherited::pass_on_to(&mut command);
     command.spawn().map_err(|error| Failure::in_file(path, format_args!("cannot be run: {}", reason(&error))))
 }

@@ -54,6 +54,16 @@ impl RecordingFile {
         Self::made(path.to_owned(), file).map_err(cannot_write)
     }
 
+    /// Creates the file that a program named, in place of any other.
+    pub fn replacing(path: &Path) -> io::Result<Self> {
+        if let Some(file) = open_special(path)? {
+            return Ok(Self { path: path.to_owned(), file: Some(file), made: None });
+        }
+        let target = behind_links(path)?;
+        let file = create_in_place_of(&target)?;
+        Self::made(target, file)
+    }
+
     /// Creates a file with the usual name, `app.hw`, or `app-2.hw` if that is taken.
     pub fn usual(path: &Path, overwrite: Overwrite) -> Result<Self, Failure> {
         if overwrite.force {

@@ -194,7 +194,8 @@ fn without_a_collector_a_named_snapshot_fails_and_figures_do_not() {
     let mut holder = collector.holder(&[]);
     collector.child.kill().unwrap();
     collector.child.wait().unwrap();
-    assert_eq!(holder.tell("snapshot nobody"), "-1");
+    const NOT_CONNECTED: &str = "107";
+    assert_eq!(holder.tell("snapshot nobody"), NOT_CONNECTED);
     let numbers = |text: String| -> Vec<u64> { text.split(' ').map(|number| number.parse().unwrap()).collect() };
     let before = numbers(holder.tell("stats"));
     holder.tell("keep 1000 100");

@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use support::Place;
+use support::c_library::Linked;
 use support::programs;
 use support::recorded::{Counts, Recording, Site, Witness, plain, record, run};
 
@@ -160,6 +161,22 @@ fn a_rust_program_is_recorded_exactly() {
     compare(&recording, &tally, &[]);
 }
 
+/// Static programs as well, with every block of their C library; and each block once, where the preloaded library is there too.
+#[test]
+fn programs_that_contain_the_c_library_are_recorded_exactly() {
+    let apart = ["throw_an_exception", "new_that_fails"];
+    for linked in Linked::ALL {
+        let place = Place::new();
+        let lines = two_lines(&place);
+        let (recording, tally) = recorded_with_tally(&place, &linked.c("counting"), &[&lines]);
+        compare(&recording, &tally, &[]);
+        compare_peak(&place, &recording, &tally, &[]);
+        let (recording, tally) = recorded_with_tally(&place, &linked.cpp("counting"), &[]);
+        compare(&recording, &tally, &apart);
+        compare_peak(&place, &recording, &tally, &apart);
+    }
+}
+
 /// Another library counts in the same process: even the runtime's blocks must agree.
 #[test]
 fn a_second_witness_in_the_same_process_counts_the_same() {
@@ -179,10 +196,16 @@ fn a_second_witness_in_the_same_process_counts_the_same() {
 
 #[test]
 fn mappings_are_blocks_of_their_own_heap_even_when_unmapped_in_parts() {
+    let linked = Linked::ALL.map(|linked| linked.c("mapping"));
+    for program in linked.into_iter().chain([programs::c("mapping")]) {
+        compare_mappings(&program);
+    }
+}
+
+fn compare_mappings(program: &Path) {
     let place = Place::new();
     let lines = two_lines(&place);
-    let program = programs::c("mapping");
-    let said = run(record(&place, &[], &program).arg(&lines)).succeeded().json();
+    let said = run(record(&place, &[], program).arg(&lines)).succeeded().json();
     let recording = Recording::read(&place);
     recording.has_no_oddities();
     let mapped = recording.heap(&place, "mmap");
@@ -201,7 +224,7 @@ fn mappings_are_blocks_of_their_own_heap_even_when_unmapped_in_parts() {
         at_peak.sites.iter().filter(|site| site.owner(&functions).is_some()).map(|site| site.counts.live_bytes).sum();
     assert_eq!(own, said["peak_bytes"].as_u64().unwrap());
 
-    run(record(&place, &["--no-mmap"], &program).arg(&lines)).succeeded();
+    run(record(&place, &["--no-mmap"], program).arg(&lines)).succeeded();
     let without = Recording::read(&place);
     assert_eq!(without.heap(&place, "mmap"), Value::Null);
     assert!(without.totals().allocations > 0, "blocks are still recorded");

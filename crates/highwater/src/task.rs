@@ -122,6 +122,7 @@ mod agents {
     #![allow(unsafe_code, reason = "functions of the library that the command loads")]
     use crate::c_library::find_function;
     use highwater_agent::task;
+    use std::ffi::c_char;
     use std::sync::OnceLock;
 
     /// The numbers of a task in both agents.
@@ -135,7 +136,7 @@ mod agents {
 
     #[derive(Clone, Copy)]
     struct Loaded {
-        number: unsafe extern "C" fn(*const u8, usize) -> u32,
+        number: unsafe extern "C" fn(*const c_char) -> u32,
         enter: extern "C" fn(u32) -> u32,
     }
 
@@ -143,15 +144,25 @@ mod agents {
         static LOADED: OnceLock<Option<Loaded>> = OnceLock::new();
         // SAFETY: the functions with these names have these types.
         *LOADED.get_or_init(|| unsafe {
-            let (number, enter) = (find_function(c"highwater_task_number")?, find_function(c"highwater_task_enter")?);
+            let (number, enter) = (find_function(c"highwater_task")?, find_function(c"highwater_task_enter")?);
             Some(Loaded { number, enter })
         })
     }
 
+    /// More bytes than an agent keeps of a name.
+    const LONG: usize = 300;
+
     pub fn number(name: &str) -> Numbers {
-        // SAFETY: the name's own bytes.
-        let loaded = loaded().map_or(0, |loaded| unsafe { (loaded.number)(name.as_ptr(), name.len()) });
-        Numbers { own: task::number(name.as_bytes()), loaded }
+        let name = name.as_bytes();
+        let name = name.split(|byte| *byte == 0).next().unwrap_or(name);
+        let of_loaded = |loaded: Loaded| {
+            // On the stack: a block for it would be one of the program's.
+            let mut text = [0; LONG];
+            text.iter_mut().zip(name).take(LONG - 1).for_each(|(byte, own)| *byte = *own);
+            // SAFETY: its last byte is zero.
+            unsafe { (loaded.number)(text.as_ptr().cast()) }
+        };
+        Numbers { own: task::number(name), loaded: loaded().map_or(0, of_loaded) }
     }
 
     #[inline]

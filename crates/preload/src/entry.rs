@@ -1,6 +1,8 @@
 //! The symbols that a program calls.
 //!
 //! Each adds two arguments, the stack pointer and the frame pointer at the call, and jumps to the Rust function of that purpose.
+//!
+//! In the archive of the C library their names begin with `__wrap_`: see `archive.rs`.
 
 use crate::{heap, mappings, real};
 use core::arch::naked_asm;
@@ -20,7 +22,8 @@ pub unsafe fn caller(sp: u64, bp: u64) -> Caller {
 /// A function whose last two arguments, in the given registers, are added here.
 macro_rules! entry {
     ($name:ident, $first:literal, $second:literal, $target:path) => {
-        #[unsafe(no_mangle)]
+        #[cfg_attr(not(feature = "static"), unsafe(no_mangle))]
+        #[cfg_attr(feature = "static", unsafe(export_name = concat!("__wrap_", stringify!($name))))]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
             naked_asm!(
@@ -37,7 +40,8 @@ macro_rules! entry {
 
 /// `malloc`. If not everything is recorded, it checks the thread's countdown: until it ends, nothing is to be recorded, and
 /// the real function does the rest. Sizes that cannot be allocated are not counted: they could make it wrap.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "static"), unsafe(no_mangle))]
+#[cfg_attr(feature = "static", unsafe(export_name = "__wrap_malloc"))]
 #[unsafe(naked)]
 pub unsafe extern "C" fn malloc() {
     naked_asm!(
@@ -62,7 +66,8 @@ pub unsafe extern "C" fn malloc() {
 }
 
 /// `calloc`, likewise. A product that overflows is left to the Rust function.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "static"), unsafe(no_mangle))]
+#[cfg_attr(feature = "static", unsafe(export_name = "__wrap_calloc"))]
 #[unsafe(naked)]
 pub unsafe extern "C" fn calloc() {
     naked_asm!(
@@ -90,7 +95,8 @@ pub unsafe extern "C" fn calloc() {
 }
 
 /// `free`. If not everything is recorded, and the block cannot have been recorded, the real function does all of it.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "static"), unsafe(no_mangle))]
+#[cfg_attr(feature = "static", unsafe(export_name = "__wrap_free"))]
 #[unsafe(naked)]
 pub unsafe extern "C" fn free() {
     naked_asm!(
@@ -135,7 +141,8 @@ entry!(pkey_mprotect, "r8", "r9", mappings::pkey_mprotect);
 /// As above for a function with six arguments: the two are added on the stack.
 macro_rules! long_entry {
     ($name:ident, $target:path) => {
-        #[unsafe(no_mangle)]
+        #[cfg_attr(not(feature = "static"), unsafe(no_mangle))]
+        #[cfg_attr(feature = "static", unsafe(export_name = concat!("__wrap_", stringify!($name))))]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
             naked_asm!(

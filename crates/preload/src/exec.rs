@@ -8,7 +8,7 @@ use core::arch::naked_asm;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use highwater_agent as agent;
-use highwater_agent::children::{self, Reason};
+use highwater_agent::children::{self, LeftOut};
 
 unsafe extern "C" {
     static environ: CTextArray;
@@ -51,11 +51,12 @@ impl Changed {
         Self { entries: [core::ptr::null(); MOST_ENTRIES], list: [0; LONGEST_LIST] }
     }
 
-    /// The environment without the variables that load this library; `None` if there is not enough room.
+    /// The environment without the variables that load this library; `None` if there is not enough room. A program that contains the library keeps its
+    /// configuration.
     ///
     /// # Safety
     /// `environment` is a list of C strings that ends with a null pointer.
-    unsafe fn without_us(&mut self, environment: CTextArray, path: &[u8]) -> Option<CTextArray> {
+    unsafe fn without_us(&mut self, environment: CTextArray, path: &[u8], why: LeftOut) -> Option<CTextArray> {
         let mut kept = 0;
         let mut next = environment;
         // SAFETY: the caller's; entries are written within the array, the last one stays null.
@@ -64,7 +65,9 @@ impl Changed {
                 let entry = *next;
                 next = next.add(1);
                 let text = CStr::from_ptr(entry).to_bytes();
-                if text.strip_prefix(agent::VARIABLE.as_bytes()).is_some_and(|rest| rest.starts_with(b"=")) {
+                let is_variable =
+                    text.strip_prefix(agent::VARIABLE.as_bytes()).is_some_and(|rest| rest.starts_with(b"="));
+                if is_variable && why != LeftOut::Linked {
                     continue;
                 }
                 let entry = match text.strip_prefix(PRELOAD).filter(|list| lists(list, path)) {
@@ -126,16 +129,18 @@ unsafe fn brings_us(environment: CTextArray, path: &[u8]) -> bool {
 /// # Safety
 /// As for [`brings_us`]; `path` is a C string, or null, which the kernel refuses.
 #[inline(never)]
-unsafe fn reason(path: CText, environment: CTextArray) -> Option<(Reason, &'static CStr)> {
+unsafe fn reason(path: CText, environment: CTextArray) -> Option<(LeftOut, &'static CStr)> {
     let library = library().filter(|_| !path.is_null())?;
     // SAFETY: the caller's.
     unsafe {
         if !brings_us(environment, library.to_bytes()) {
             return None;
         }
-        let reason = children::must_be_left_out(CStr::from_ptr(path), library)?;
-        children::note_left_out(reason, CStr::from_ptr(path));
-        Some((reason, library))
+        let why = children::must_be_left_out(CStr::from_ptr(path), library)?;
+        if let LeftOut::Unrecorded(reason) = why {
+            children::note_left_out(reason, CStr::from_ptr(path));
+        }
+        Some((why, library))
     }
 }
 
@@ -147,17 +152,22 @@ unsafe fn with_environment(path: CText, environment: CTextArray, start: impl FnO
     // SAFETY: the caller's.
     match unsafe { reason(path, environment) } {
         // SAFETY: the caller's.
-        Some((_, library)) => unsafe { without_us(library, environment, start) },
+        Some((why, library)) => unsafe { without_us(library, environment, why, start) },
         None => start(environment),
     }
 }
 
 /// A function of its own, so that its space on the stack is taken only if it is needed.
 #[inline(never)]
-unsafe fn without_us(library: &CStr, environment: CTextArray, start: impl FnOnce(CTextArray) -> c_int) -> c_int {
+unsafe fn without_us(
+    library: &CStr,
+    environment: CTextArray,
+    why: LeftOut,
+    start: impl FnOnce(CTextArray) -> c_int,
+) -> c_int {
     let mut changed = Changed::new();
     // SAFETY: the caller's.
-    let found = unsafe { changed.without_us(environment, library.to_bytes()) };
+    let found = unsafe { changed.without_us(environment, library.to_bytes(), why) };
     start(found.unwrap_or(environment))
 }
 

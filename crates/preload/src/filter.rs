@@ -19,7 +19,8 @@ fn look_at(mode: usize, program: usize) {
     }
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "static"), unsafe(no_mangle))]
+#[cfg_attr(feature = "static", unsafe(export_name = "__wrap_prctl"))]
 pub unsafe extern "C" fn prctl(option: c_int, second: usize, third: usize, fourth: usize, fifth: usize) -> c_int {
     if option == SET_SECCOMP {
         look_at(second, third);
@@ -29,7 +30,8 @@ pub unsafe extern "C" fn prctl(option: c_int, second: usize, third: usize, fourt
 }
 
 /// `syscall`: all but two calls are passed on at once, with nothing of ours on the stack, since some return twice or on another stack.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "static"), unsafe(no_mangle))]
+#[cfg_attr(feature = "static", unsafe(export_name = "__wrap_syscall"))]
 #[unsafe(naked)]
 pub unsafe extern "C" fn syscall() {
     naked_asm!(

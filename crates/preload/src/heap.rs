@@ -5,6 +5,7 @@
 
 use crate::entry::caller;
 use crate::real::{self, BlockPointer};
+use crate::start;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use highwater_agent::sampling::{self, ALIGNMENT};
@@ -26,7 +27,7 @@ fn mode() -> AgentMode {
 #[cold]
 fn settle(mode: AgentMode) -> AgentMode {
     let mode = match mode {
-        AgentMode::New => agent::begin_or_not(),
+        AgentMode::New => start::begin_or_not(),
         AgentMode::Off => agent::follow_reader(),
         mode => mode,
     };
@@ -167,14 +168,16 @@ fn forget_sample(block: BlockPointer) -> bool {
 }
 
 /// C23: a free with the size.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "static"), unsafe(no_mangle))]
+#[cfg_attr(feature = "static", unsafe(export_name = "__wrap_free_sized"))]
 pub unsafe extern "C" fn free_sized(block: BlockPointer, _size: usize) {
     // SAFETY: the program's.
     unsafe { free(block) }
 }
 
 /// C23: a free with the alignment and the size.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "static"), unsafe(no_mangle))]
+#[cfg_attr(feature = "static", unsafe(export_name = "__wrap_free_aligned_sized"))]
 pub unsafe extern "C" fn free_aligned_sized(block: BlockPointer, _alignment: usize, _size: usize) {
     // SAFETY: the program's.
     unsafe { free(block) }

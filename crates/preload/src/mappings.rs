@@ -29,6 +29,9 @@ fn is_allocator(pc: u64) -> bool {
         let object = objects::find(real::address_of_malloc());
         let foreign = object.filter(|object| !object.path().windows(C_LIBRARY.len()).any(|part| part == C_LIBRARY));
         let (start, end) = foreign.map_or((1, 1), |object| (object.tables.start, object.tables.end));
+        // A statically linked program is one object, with the C library's allocator unless it has another one.
+        #[cfg(feature = "static")]
+        let end = if crate::archive::is_c_library(real::address_of_malloc()) { start } else { end };
         ALLOCATOR_END.store(end, Ordering::Relaxed);
         ALLOCATOR_START.store(start, Ordering::Relaxed);
     }
@@ -99,7 +102,8 @@ unsafe fn record_protection(result: c_int, address: BlockPointer, length: usize,
     }
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "static"), unsafe(no_mangle))]
+#[cfg_attr(feature = "static", unsafe(export_name = "__wrap_munmap"))]
 pub unsafe extern "C" fn munmap(address: BlockPointer, length: usize) -> c_int {
     if !agent::records_mappings() {
         // SAFETY: the program's.

@@ -2,18 +2,20 @@
 //!
 //! Looking them up may itself allocate (older C libraries do). Such early requests are served from a small static
 //! area, whose blocks are never freed.
+//!
+//! In the archive of the C library they are found without a loader: see `archive.rs`.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use highwater_agent as agent;
+use highwater_agent::unwind::objects;
 
 // If the C library is older than 2.34, the lookup is in a library of its own.
+#[cfg(not(feature = "static"))]
 #[link(name = "c")]
 #[link(name = "dl")]
-unsafe extern "C" {
-    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
-}
+unsafe extern "C" {}
 
 /// A function by its name, found when first needed.
 ///
@@ -38,18 +40,31 @@ impl Real {
 
     #[cold]
     fn look_up(&self) -> *mut c_void {
-        const NEXT: *mut c_void = usize::MAX as *mut c_void;
         if agent::is_looking_up() {
             // This thread is here because the lookup itself allocates.
             return core::ptr::null_mut();
         }
         agent::set_looking_up(true);
-        // SAFETY: a lookup by name among the libraries after this one.
-        let found = unsafe { dlsym(NEXT, self.name.as_ptr()) };
+        let found = find(self.name);
         agent::set_looking_up(false);
         self.address.store(found, Ordering::Relaxed);
         found
     }
+}
+
+/// Looks a function up among the libraries after this one.
+#[cfg(not(feature = "static"))]
+fn find(name: &CStr) -> *mut c_void {
+    next(name)
+}
+#[cfg(feature = "static")]
+use crate::archive::find;
+
+/// The function of this name in the libraries after this one; null without a loader.
+pub fn next(name: &CStr) -> *mut c_void {
+    const NEXT: *mut c_void = usize::MAX as *mut c_void;
+    // SAFETY: the handle is the loader's own.
+    unsafe { objects::find_symbol(NEXT, name) }
 }
 
 /// Declares a real function: its arguments, and the result if there is no such function.
@@ -82,6 +97,7 @@ pub type CTextArray = *const CText;
 fn leak() {}
 
 const NOTHING: BlockPointer = core::ptr::null_mut();
+#[cfg(not(feature = "static"))]
 const NOT_SUPPORTED: c_int = 38;
 const OUT_OF_MEMORY: c_int = 12;
 
@@ -102,20 +118,36 @@ real!(mremap: MREMAP c"mremap", (old: BlockPointer, old_length: usize, length: u
     else usize::MAX as BlockPointer);
 real!(mprotect: MPROTECT c"mprotect", (address: BlockPointer, length: usize, protection: c_int) -> c_int, else -1);
 real!(pkey_mprotect: PKEY_MPROTECT c"pkey_mprotect", (address: BlockPointer, length: usize, protection: c_int, key: c_int) -> c_int, else -1);
-real!(execve: EXECVE c"execve", (path: CText, arguments: CTextArray, environment: CTextArray) -> c_int, else -1);
-real!(execvpe: EXECVPE c"execvpe", (name: CText, arguments: CTextArray, environment: CTextArray) -> c_int, else -1);
-real!(fexecve: FEXECVE c"fexecve", (file: c_int, arguments: CTextArray, environment: CTextArray) -> c_int, else -1);
-real!(execveat: EXECVEAT c"execveat", (folder: c_int, path: CText, arguments: CTextArray, environment: CTextArray, flags: c_int) -> c_int, else -1);
-real!(posix_spawn: POSIX_SPAWN c"posix_spawn",
-    (pid: *mut c_int, path: CText, actions: *const c_void, attributes: *const c_void, arguments: CTextArray, environment: CTextArray) -> c_int,
-    else NOT_SUPPORTED);
-real!(posix_spawnp: POSIX_SPAWNP c"posix_spawnp",
-    (pid: *mut c_int, name: CText, actions: *const c_void, attributes: *const c_void, arguments: CTextArray, environment: CTextArray) -> c_int,
-    else NOT_SUPPORTED);
 real!(prctl: PRCTL c"prctl", (option: c_int, second: usize, third: usize, fourth: usize, fifth: usize) -> c_int, else -1);
 real!(syscall: SYSCALL c"syscall",
     (number: i64, first: usize, second: usize, third: usize, fourth: usize, fifth: usize, sixth: usize) -> i64, else -1);
+#[cfg(not(feature = "linked"))]
+mod programs {
+    use super::{CText, CTextArray, Real};
+    use core::ffi::{c_int, c_void};
+
+    const NOT_SUPPORTED: c_int = 38;
+
+    real!(execve: EXECVE c"execve", (path: CText, arguments: CTextArray, environment: CTextArray) -> c_int, else -1);
+    real!(execvpe: EXECVPE c"execvpe", (name: CText, arguments: CTextArray, environment: CTextArray) -> c_int, else -1);
+    real!(fexecve: FEXECVE c"fexecve", (file: c_int, arguments: CTextArray, environment: CTextArray) -> c_int, else -1);
+    real!(execveat: EXECVEAT c"execveat", (folder: c_int, path: CText, arguments: CTextArray, environment: CTextArray, flags: c_int) -> c_int, else -1);
+    real!(posix_spawn: POSIX_SPAWN c"posix_spawn",
+        (pid: *mut c_int, path: CText, actions: *const c_void, attributes: *const c_void, arguments: CTextArray, environment: CTextArray) -> c_int,
+        else NOT_SUPPORTED);
+    real!(posix_spawnp: POSIX_SPAWNP c"posix_spawnp",
+        (pid: *mut c_int, name: CText, actions: *const c_void, attributes: *const c_void, arguments: CTextArray, environment: CTextArray) -> c_int,
+        else NOT_SUPPORTED);
+
+    pub fn all() -> [&'static Real; 6] {
+        [&EXECVE, &EXECVPE, &FEXECVE, &EXECVEAT, &POSIX_SPAWN, &POSIX_SPAWNP]
+    }
+}
+#[cfg(not(feature = "linked"))]
+pub use programs::{execve, execveat, execvpe, fexecve, posix_spawn, posix_spawnp};
+#[cfg(not(feature = "static"))]
 real!(dlclose: DLCLOSE c"dlclose", (handle: *mut c_void) -> c_int, else -1);
+#[cfg(not(feature = "static"))]
 real!(pthread_setname_np: PTHREAD_SETNAME_NP c"pthread_setname_np", (thread: usize, name: *const c_char) -> c_int, else NOT_SUPPORTED);
 
 /// The address of the real `malloc`.
@@ -127,15 +159,23 @@ pub fn address_of_malloc() -> u64 {
 /// for ever.
 pub fn look_up_ahead() {
     let mappings = [&MMAP, &MUNMAP, &MREMAP, &MPROTECT, &PKEY_MPROTECT];
-    let programs = [&EXECVE, &EXECVPE, &FEXECVE, &EXECVEAT, &POSIX_SPAWN, &POSIX_SPAWNP];
-    mappings.iter().chain(&programs).chain(&[&PRCTL, &SYSCALL]).for_each(|real| _ = real.address());
+    mappings.iter().chain(&[&PRCTL, &SYSCALL]).for_each(|real| _ = real.address());
+    #[cfg(not(feature = "linked"))]
+    programs::all().iter().for_each(|real| _ = real.address());
 }
 
 /// The address of the `malloc` that the program calls.
+#[cfg(not(feature = "static"))]
 pub fn malloc_of_the_program() -> u64 {
+    first(c"malloc")
+}
+
+/// The address of the first function of this name, in the order in which the loader searches.
+#[cfg(not(feature = "static"))]
+pub fn first(name: &CStr) -> u64 {
     const DEFAULT: *mut c_void = core::ptr::null_mut();
-    // SAFETY: a lookup by name.
-    unsafe { dlsym(DEFAULT, c"malloc".as_ptr()) as u64 }
+    // SAFETY: the handle is the loader's own.
+    unsafe { objects::find_symbol(DEFAULT, name) as u64 }
 }
 
 /// Whether the entries may jump to the real functions by themselves: their addresses are known, and no block was ever served from the static area.

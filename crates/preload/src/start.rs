@@ -3,7 +3,10 @@
 use crate::exec::{self, PRELOAD};
 use crate::real;
 use core::ffi::{CStr, c_char, c_int};
+use core::sync::atomic::{AtomicBool, Ordering};
 use highwater_agent as agent;
+use highwater_agent::AgentMode;
+use highwater_agent::executable::ExecutableKind;
 use highwater_agent::unwind::objects::{self, LoadedModule};
 
 /// Called by the loader with the arguments that `main` will get. The session begins with the program, even if it never allocates: an empty
@@ -18,10 +21,11 @@ extern "C" fn begin(_: c_int, _: *const *const c_char, environment: *mut *mut c_
     if let Some(own) = &own {
         exec::set_library(own.c_path());
     }
-    if own.is_some_and(|own| is_bypassed(&own)) {
-        agent::stay_out_of_own_allocator();
-    } else if agent::mode() == agent::AgentMode::New {
-        agent::begin_or_not();
+    match own.map_or(Bypass::None, |own| bypass(&own)) {
+        Bypass::OwnAllocator => agent::stay_out_of_own_allocator(),
+        Bypass::Linked => agent::leave_to_linked_library(),
+        Bypass::None if agent::mode() == AgentMode::New => _ = agent::begin_or_not(),
+        Bypass::None => {}
     }
     if !agent::follows_children() && !environment.is_null() {
         // SAFETY: the environment as the loader gives it: pointers to texts, the last one null.
@@ -29,16 +33,42 @@ extern "C" fn begin(_: c_int, _: *const *const c_char, environment: *mut *mut c_
     }
 }
 
-/// Whether the program calls a `malloc` other than this library's: its own, or that of a library loaded before.
-fn is_bypassed(own: &LoadedModule) -> bool {
+/// Begins the session if this library is to do so: called at the first allocation, which may come before [`begin`].
+pub fn begin_or_not() -> AgentMode {
+    static IS_ASKED: AtomicBool = AtomicBool::new(false);
+    // Once, and not in a forked child, where the loader's lock may be held for ever.
+    let is_first = !agent::is_forked() && !IS_ASKED.swap(true, Ordering::Relaxed);
+    let may_ask = is_first && !agent::is_looking_up() && !agent::children::is_filtered();
+    if may_ask && agent::children::own_kind() == (ExecutableKind::Linked { is_static: false }) {
+        agent::leave_to_linked_library();
+        return agent::mode();
+    }
+    agent::begin_or_not()
+}
+
+/// Which `malloc` the program calls.
+enum Bypass {
+    /// This library's.
+    None,
+    /// Its own, or that of a library loaded before.
+    OwnAllocator,
+    /// That of the C library, which is linked into it.
+    Linked,
+}
+
+fn bypass(own: &LoadedModule) -> Bypass {
     let malloc = real::malloc_of_the_program();
     let is_ours = |object: &LoadedModule| object.tables.start == own.tables.start;
     match objects::find(malloc) {
-        Some(object) if is_ours(&object) => false,
+        Some(object) if is_ours(&object) => Bypass::None,
         // In a program that is not position independent this may be a stub that leads to this library's.
-        Some(object) if object.path().is_empty() => agent::children::has_own_allocator(),
-        Some(_) => true,
-        None => false,
+        Some(object) if object.path().is_empty() => match agent::children::own_kind() {
+            ExecutableKind::OwnAllocator => Bypass::OwnAllocator,
+            ExecutableKind::Linked { .. } => Bypass::Linked,
+            _ => Bypass::None,
+        },
+        Some(_) => Bypass::OwnAllocator,
+        None => Bypass::None,
     }
 }
 

@@ -56,6 +56,8 @@ pub struct RecorderOptions {
     pub mappings: bool,
     /// Recordings name programs without their arguments.
     pub no_args: bool,
+    /// The program began before its recording: it has blocks that the recording does not know.
+    pub late: bool,
 }
 
 /// The streams of recordings: their destination, their format, and the thread that finds names.
@@ -354,7 +356,7 @@ impl Recorder {
             pid,
             parent: if hello.forked_from != 0 { hello.forked_from } else { parent_of(pid) },
             forked: hello.forked_from != 0,
-            late: is_on_demand(self.streams.as_ref()),
+            late: self.options.late || is_on_demand(self.streams.as_ref()),
             usable_sizes: true,
             sample_rate: self.options.sample_rate,
             flush_every: FLUSH_EVERY,

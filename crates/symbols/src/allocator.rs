@@ -29,14 +29,19 @@ const MESSAGES: [([&str; 2], &str); 3] = [
     (["tcmal", "loc: large alloc "], "tcmalloc"),
 ];
 
-/// The allocator linked into the program at `path`, if it is a known one.
+/// The section of the C library's archive that stays in a program: its hooks see the blocks, whatever allocator is linked into the program.
+const LINKED_LIBRARY: &str = ".note.highwater";
+
+/// The allocator linked into the program at `path`, if it is a known one whose blocks are not seen.
 pub fn allocator_in(path: &Path) -> Option<&'static str> {
     let image = ElfImage::open(path).ok()?;
+    let is_linked = image.elf()?.section_by_name(LINKED_LIBRARY).is_some();
     let is_named = image.elf()?.section_by_name(".symtab").is_some();
     let wanted: &[&str] = if is_named { &[".symtab", ".strtab"] } else { &[".rodata"] };
     let parts = image.with_sections(|_, section| section.name().is_ok_and(|name| wanted.contains(&name))).ok()?;
     let elf = parse(&parts).ok()?;
-    if is_named { by_functions(&elf) } else { by_messages(&elf) }
+    let found = if is_named { by_functions(&elf) } else { by_messages(&elf) };
+    found.filter(|name| !is_linked || name.ends_with("Sanitizer"))
 }
 
 fn by_functions(elf: &Elf<'_>) -> Option<&'static str> {

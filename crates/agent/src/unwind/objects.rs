@@ -35,41 +35,132 @@ struct LinkMap {
 type FindObject = unsafe extern "C" fn(*const c_void, *mut FoundObject) -> c_int;
 
 unsafe extern "C" {
-    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
     fn dl_iterate_phdr(
         callback: unsafe extern "C" fn(*const HeaderInfo, usize, *mut c_void) -> c_int,
         data: *mut c_void,
     ) -> c_int;
+    fn getauxval(kind: u64) -> u64;
 }
 
 static FIND_OBJECT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 /// The address range of the program itself. If pages are missing between its segments, the loader reports each segment as if it
 /// were an object.
 static PROGRAM: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+/// The address of its unwind tables, 0 if it has none, and the difference between its addresses and those in its file.
+static PROGRAM_TABLES: AtomicU64 = AtomicU64::new(0);
+static PROGRAM_BIAS: AtomicU64 = AtomicU64::new(0);
+
+// Only the C library's archive has it. In a program without that archive the address is null.
+core::arch::global_asm!(".weak __libc_setup_tls");
+
+/// The address that the linker or the loader gave a symbol. It may be null, which the address of a function in Rust never is.
+macro_rules! address_of {
+    ($symbol:literal) => {{
+        let address: *mut c_void;
+        // SAFETY: reads an address.
+        unsafe {
+            core::arch::asm!(
+                concat!("mov {address}, qword ptr [rip + ", $symbol, "@GOTPCREL]"),
+                address = out(reg) address,
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+        address
+    }};
+}
+
+/// The loader's function that finds symbols. `None` in a statically linked program: some contain it, but it finds nothing there, and allocates.
+fn symbol_finder() -> Option<unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void> {
+    let dlsym = address_of!("dlsym");
+    if !address_of!("__libc_setup_tls").is_null() {
+        return None;
+    }
+    // SAFETY: the function of this name has this type; null is `None`.
+    unsafe { core::mem::transmute(dlsym) }
+}
+
+/// Whether there is a loader that finds symbols.
+pub fn has_loader() -> bool {
+    symbol_finder().is_some()
+}
+
+/// Looks a symbol up by its name; null if it is not found, or if there is no loader.
+///
+/// # Safety
+/// `handle` is one that the loader knows.
+pub unsafe fn find_symbol(handle: *mut c_void, name: &CStr) -> *mut c_void {
+    // SAFETY: the caller's.
+    symbol_finder().map_or(core::ptr::null_mut(), |dlsym| unsafe { dlsym(handle, name.as_ptr()) })
+}
 
 /// Asks the loader once whether it can find objects without a lock, and where the program itself is.
 pub fn prepare() {
     // SAFETY: a lookup by name.
-    let found = unsafe { dlsym(core::ptr::null_mut(), c"_dl_find_object".as_ptr()) };
+    let found = unsafe { find_symbol(core::ptr::null_mut(), c"_dl_find_object") };
     FIND_OBJECT.store(found, Ordering::Relaxed);
+    if !has_loader() && note_static_program() {
+        return;
+    }
     // SAFETY: the callback takes no data.
     unsafe { dl_iterate_phdr(note_program, core::ptr::null_mut()) };
+}
+
+/// Finds the program itself by what the kernel gave it: a statically linked program allocates before its C library's list is complete.
+fn note_static_program() -> bool {
+    const HEADERS: u64 = 3;
+    const HEADER_COUNT: u64 = 5;
+    const ELF_HEADER_BYTES: u64 = 64;
+    // SAFETY: reads what the kernel gave the process at its start; the headers are the program's own, and follow its ELF header.
+    unsafe {
+        let (headers, count) = (getauxval(HEADERS), getauxval(HEADER_COUNT));
+        if headers == 0 || headers & 4095 != ELF_HEADER_BYTES {
+            return false;
+        }
+        let start = headers - ELF_HEADER_BYTES;
+        let table = core::slice::from_raw_parts(headers as *const ProgramHeader, count.min(u16::MAX.into()) as usize);
+        let Some(first) = table.iter().find(|segment| segment.kind == LOAD && segment.offset == 0) else {
+            return false;
+        };
+        let bias = start.wrapping_sub(first.address);
+        let info = HeaderInfo {
+            bias,
+            path: c"".as_ptr(),
+            headers: table.as_ptr(),
+            header_count: table.len() as u16,
+            loads: 0,
+            unloads: 0,
+        };
+        note_program(&raw const info, size_of::<HeaderInfo>(), core::ptr::null_mut());
+    }
+    true
 }
 
 /// The loader's list begins with the program.
 unsafe extern "C" fn note_program(info: *const HeaderInfo, _: usize, _: *mut c_void) -> c_int {
     // SAFETY: as the loader gives it.
-    let extent = ModuleExtent::of(unsafe { &*info });
+    let info = unsafe { &*info };
+    let extent = ModuleExtent::of(info);
     PROGRAM[0].store(extent.start, Ordering::Relaxed);
     PROGRAM[1].store(extent.end, Ordering::Relaxed);
+    PROGRAM_TABLES.store(extent.header, Ordering::Relaxed);
+    PROGRAM_BIAS.store(info.bias, Ordering::Relaxed);
     1
+}
+
+/// The program itself, if there is no loader and `pc` lies in it: known without asking, and so without a lock.
+fn find_in_static_program(pc: u64) -> Option<LoadedModule> {
+    let [start, end] = PROGRAM.each_ref().map(|bound| bound.load(Ordering::Relaxed));
+    let header = PROGRAM_TABLES.load(Ordering::Relaxed);
+    let tables = UnwindTables { start, end, header };
+    let is_found = header != 0 && (start..end).contains(&pc) && !has_loader();
+    is_found.then(|| LoadedModule { tables, bias: PROGRAM_BIAS.load(Ordering::Relaxed), path: c"".as_ptr() })
 }
 
 /// The module that `pc` lies in.
 pub fn find(pc: u64) -> Option<LoadedModule> {
     let find_object = FIND_OBJECT.load(Ordering::Relaxed);
     if find_object.is_null() {
-        return find_in_list(pc);
+        return find_in_static_program(pc).or_else(|| find_in_list(pc));
     }
     // SAFETY: the symbol of that name has this type; all-zero is a valid result to be filled in.
     unsafe {

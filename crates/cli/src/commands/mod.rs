@@ -1,5 +1,6 @@
 //! One file per command, with its arguments and its help.
 
+pub mod c_library;
 pub mod check;
 pub mod collector;
 pub mod completions;
@@ -16,6 +17,7 @@ pub mod man;
 pub mod objects;
 pub mod ps;
 pub mod record;
+pub mod recorder;
 pub mod report;
 mod report_window;
 pub mod run;

@@ -6,6 +6,7 @@ use crate::output::{Output, say, warn};
 use crate::print::bytes::{bytes, count, counted};
 use crate::print::status::StatusLine;
 use crate::print::summary;
+use crate::program::Program;
 use crate::recording_file::RecordingFile;
 use crate::running::{Signals, end_like, wait_for};
 use crate::size::parse_bytes;
@@ -113,9 +114,9 @@ fn parse_time(text: &str) -> Result<Nanos, String> {
 impl Record {
     /// Runs and records the program; exits as it does.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        let path = program::find(&self.program[0])?;
+        let program = program::find(&self.program[0])?;
         let library = preload_file::path()?;
-        let mut file = self.file(&path)?;
+        let mut file = self.file(&program.path)?;
         let options = RecorderOptions {
             output: file.as_ref().map(|file| file.path.clone()),
             output_file: file.as_mut().and_then(|file| file.file.take()),
@@ -125,8 +126,9 @@ impl Record {
             mappings: !self.no_mmap,
             no_args: self.no_args,
             keep_children: self.keep_children,
+            late: false,
         };
-        let begun = self.begin(options, &path, &library).inspect_err(|_| remove_if_empty(file.as_ref()));
+        let begun = self.begin(options, &program, &library).inspect_err(|_| remove_if_empty(file.as_ref()));
         let (mut recorder, signals, mut child) = begun?;
         recorder.set_main(child.id());
         be_ended_first();
@@ -166,7 +168,7 @@ impl Record {
     fn begin(
         &self,
         options: RecorderOptions,
-        path: &Path,
+        program: &Program,
         library: &Path,
     ) -> Result<(Recorder, Signals, Child), Failure> {
         let recorder = match self.stream_to()? {
@@ -175,7 +177,7 @@ impl Record {
         };
         let recorder = recorder.map_err(|error| Failure::fault(format_args!("cannot record: {}", reason(&error))))?;
         let signals = Signals::catch().map_err(|error| Failure::fault(reason(&error)))?;
-        let child = program::start(path, &self.program, library, recorder.variable())?;
+        let child = program::start(program, &self.program, library, recorder.variable())?;
         Ok((recorder, signals, child))
     }
 

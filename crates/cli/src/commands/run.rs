@@ -62,7 +62,7 @@ const NAP: Duration = Duration::from_millis(5);
 impl Run {
     /// Runs the program; exits as it does.
     pub fn run(&self) -> Result<(), Failure> {
-        let path = program::find(&self.program[0])?;
+        let program = program::find(&self.program[0])?;
         let library = preload_file::path()?;
         let socket = self.socket.path()?;
         if socket.to_str().is_none() {
@@ -83,11 +83,11 @@ impl Run {
         };
         let (name, value) = orders.variable();
         let signals = Signals::catch().map_err(|error| Failure::fault(reason(&error)))?;
-        let mut child = program::start(&path, &self.program, &library, (name, &value))?;
+        let mut child = program::start(&program, &self.program, &library, (name, &value))?;
         if !self.quiet {
             let (pid, socket) = (child.id(), self.socket.to_repeat());
-            let program = path.file_name().unwrap_or_default().to_string_lossy();
-            say(&format!("{program} is pid {pid}; 'highwater snapshot --pid {pid}{socket}' shows what it holds"));
+            let name = program.path.file_name().unwrap_or_default().to_string_lossy();
+            say(&format!("{name} is pid {pid}; 'highwater snapshot --pid {pid}{socket}' shows what it holds"));
         }
         let status = wait_for(&mut child, &signals).map_err(|error| Failure::fault(reason(&error)))?;
         end_like(status)

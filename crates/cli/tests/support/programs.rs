@@ -26,7 +26,12 @@ pub fn library(name: &str, output: &str, flags: &[&str]) -> PathBuf {
 
 /// A C++ program.
 pub fn cpp(name: &str, flags: &[&str]) -> PathBuf {
-    build(&["c++", "-std=c++17", "-O2", "-g", "-pthread"], &format!("{name}.cpp"), &format!("{name}-cpp"), flags)
+    cpp_as(name, &format!("{name}-cpp"), flags)
+}
+
+/// The same under another name.
+pub fn cpp_as(name: &str, output: &str, flags: &[&str]) -> PathBuf {
+    build(&["c++", "-std=c++17", "-O2", "-g", "-pthread"], &format!("{name}.cpp"), output, flags)
 }
 
 /// A Rust program.

@@ -172,9 +172,12 @@ impl Site {
         self.frames.iter().any(|frame| frame.function == function)
     }
 
-    /// Threads begin in the C library, the program in its own start code or the dynamic linker.
+    /// Threads begin in the C library, the program in its own start code or the dynamic linker. In a static program all of it is in one module.
     pub fn is_on_another_thread(&self) -> bool {
-        self.frames.last().is_some_and(|frame| frame.module.contains("libc.so"))
+        let begins_thread = |frame: &Frame| {
+            frame.module.contains("libc.so") || frame.function.trim_start_matches('_').starts_with("clone")
+        };
+        self.frames.last().is_some_and(begins_thread)
     }
 }
 
