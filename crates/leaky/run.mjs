@@ -5,7 +5,7 @@ const [, , file, rounds, tidy] = process.argv;
 const text = new TextDecoder();
 let memory;
 const highwater = {
-  console: (pointer, length) => console.log(text.decode(new Uint8Array(memory.buffer, pointer, length))),
+  console: (pointer, length) => console.log(text.decode(new Uint8Array(memory.buffer, pointer, length).slice())),
 };
 const { instance } = await WebAssembly.instantiate(readFileSync(file), { highwater });
 const { start, prove, verify, free_proof, round_done } = instance.exports;

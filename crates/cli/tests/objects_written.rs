@@ -53,8 +53,8 @@ fn the_snippet_in_c_writes_a_log() {
     assert_eq!(found["perfect"], json!(["label"]));
 }
 
-/// The console output of our test module in node.
-fn console(place: &Place, rounds: u64, options: &[&str], tidy: bool) -> Vec<u8> {
+/// Our test module, built with options of cargo.
+fn build(place: &Place, options: &[&str]) -> PathBuf {
     let leaky = root().join("crates/leaky");
     let module = place.file("leaky.wasm");
     let mut build = Command::new(leaky.join("build"));
@@ -68,8 +68,14 @@ fn console(place: &Place, rounds: u64, options: &[&str], tidy: bool) -> Vec<u8> 
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| root().join("target").into());
     output_of(build.env("CARGO_TARGET_DIR", target).arg(&module).args(options));
+    module
+}
+
+/// The console output of our test module in node.
+fn console(place: &Place, rounds: u64, options: &[&str], tidy: bool) -> Vec<u8> {
+    let module = build(place, options);
     let mut node = Command::new("node");
-    node.arg(leaky.join("run.mjs")).arg(&module).arg(rounds.to_string());
+    node.arg(root().join("crates/leaky/run.mjs")).arg(&module).arg(rounds.to_string());
     output_of(node.args(tidy.then_some("tidy")))
 }
 
@@ -121,4 +127,18 @@ fn the_same_module_mended_keeps_only_what_it_must() {
     assert_eq!(live, [("leaky::Parameters", 1)]);
     assert_eq!(found["iterations"]["types"][0]["pattern"], "once");
     assert_ne!(found["trust"]["verdict"], "no");
+}
+
+#[test]
+fn with_the_feature_for_wasm_bindgen_a_module_imports_nothing_that_its_glue_does_not_know() {
+    let place = Place::new();
+    let imported_from = |options: &[&str]| {
+        let script = "const module = new WebAssembly.Module(require('fs').readFileSync(process.argv[1]));
+            console.log([...new Set(WebAssembly.Module.imports(module).map((each) => each.module))].join());";
+        let modules = output_of(Command::new("node").args(["-e", script]).arg(build(&place, options)));
+        String::from_utf8(modules).unwrap().trim().to_owned()
+    };
+    assert_eq!(imported_from(&[]), "highwater");
+    let bindgen = imported_from(&["--features", "wasm-bindgen"]);
+    assert!(bindgen.contains("__wbindgen_placeholder__") && !bindgen.contains("highwater"), "{bindgen}");
 }
