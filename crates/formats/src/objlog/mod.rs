@@ -71,6 +71,7 @@ mod memory;
 mod names;
 mod page;
 mod reader;
+mod room;
 mod rows;
 mod scattered;
 mod sniff;
@@ -90,6 +91,7 @@ pub use memory::{Boundary, MOST_BOUNDARIES, MemoryGrowth, MemoryReadings};
 pub use reader::{
     BadObjectLine, LineCounts, LogEvent, LogEventKind, LogProgress, ObjectLogReader, Observer, ReadUntil,
 };
+pub use room::{HeapRoom, HeapRooms, ImageInstant};
 pub use rows::{ObjectGrouping, ObjectRow, rows};
 pub use sniff::looks_like_object_log;
 pub use survivors::{ObjectAmount, Pattern, SurvivingObjects, pattern, span_name};
