@@ -71,7 +71,8 @@ fn growth_clause(findings: &Findings<'_>) -> String {
             bytes(room)
         ),
         Explanation::MoreThanInUse { excess } => format!(
-            "; but {} more were never dropped than the heap has in use, which is impossible: the method is at fault",
+            "; but {} more were never dropped than the heap has in use, which is impossible: the method is at fault, or the \
+             image is older than the log's end",
             bytes(excess)
         ),
     }

@@ -29,6 +29,9 @@ const OUTSIDE: [&str; 22] = [
     "web_sys",
 ];
 
+/// Crates that the standard library is built with to show its own stacks. A program that uses them itself shows their types only in its DWARF.
+const OF_BACKTRACES: [&str; 6] = ["addr2line", "adler2", "gimli", "memchr", "miniz_oxide", "object"];
+
 /// Containers that keep their elements on the heap, by the last part of their names: of Rust, of wasm-bindgen, of C++.
 const CONTAINERS: [&str; 37] = [
     "Arc",
@@ -78,6 +81,13 @@ pub(super) struct Mention {
     pub is_held: bool,
     /// A class of C++, known by its constructor or destructor: its name needs no path.
     is_class: bool,
+}
+
+impl Mention {
+    /// True if the names of functions alone show that it is a type: a path, or a class of C++. A name without a path may be a type parameter.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.functions > 0 && (name.contains("::") || self.is_class) && !OF_BACKTRACES.contains(&root_of(name))
+    }
 }
 
 /// All types that are mentioned, by their paths without parameters.
@@ -131,11 +141,7 @@ impl Mentions {
     /// All types of the program, without the traits.
     pub fn types(self) -> FxHashMap<String, Mention> {
         let Self { mut types, traits, .. } = self;
-        types.retain(|name, mention| {
-            !traits.contains(name)
-                && is_program_path(name)
-                && (name.contains("::") || mention.is_class || mention.is_held)
-        });
+        types.retain(|name, _| !traits.contains(name) && is_program_path(name));
         types
     }
 
@@ -299,7 +305,7 @@ enum Inside {
     Brackets,
     /// `<T as …>` or `<T>::…`: the type whose function it is.
     Own,
-    /// `drop_in_place<…>`, or what is a part of such a value.
+    /// `drop_in_place<…>` or `drop_glue<…>`, or what is a part of such a value.
     Drop,
     /// The parameters of a container.
     Container,
@@ -368,7 +374,10 @@ fn entered(bracket: char, before: &str, outer: Inside) -> Inside {
         // Parameters of a function are not parts of a value.
         '(' if !before.is_empty() => Inside::Brackets,
         '(' | '[' => outer,
-        _ if last == "drop_in_place" => Inside::Drop,
+        // What drops a value has another name since Rust 1.97.
+        _ if matches!(last, "drop_in_place" | "drop_glue") => Inside::Drop,
+        // It holds nothing.
+        _ if last == "PhantomData" => Inside::Brackets,
         _ if CONTAINERS.contains(&last) => Inside::Container,
         _ if before.is_empty() && outer == Inside::Nothing => Inside::Own,
         // `Option<T>` and the like are their parameters; of other types, a parameter may be a mere marker.
@@ -378,7 +387,11 @@ fn entered(bracket: char, before: &str, outer: Inside) -> Inside {
 }
 
 fn is_outside(path: &str) -> bool {
-    OUTSIDE.contains(&path.split("::").next().unwrap_or_default())
+    OUTSIDE.contains(&root_of(path))
+}
+
+fn root_of(path: &str) -> &str {
+    path.split("::").next().unwrap_or_default()
 }
 
 fn is_path_character(each: char) -> bool {
@@ -395,6 +408,7 @@ mod tests {
         let mut types: Vec<_> = mentions
             .types()
             .into_iter()
+            .filter(|(name, each)| each.is_named(name))
             .map(|(name, each)| (name, each.functions, each.is_dropped, each.is_held))
             .collect();
         types.sort();
@@ -409,6 +423,8 @@ mod tests {
     fn what_is_dropped_and_what_lies_in_containers_is_found_in_names() {
         let names = [
             "core::ptr::drop_in_place<leaky::Proof>::h0123456789abcdef",
+            "core[0123abcd]::ptr::drop_glue::<leaky[0123abcd]::Cache>",
+            "alloc::vec::Vec<core::marker::PhantomData<leaky::Marker>>::push",
             "core::ptr::drop_in_place::<core::option::Option<leaky::Session>>",
             "core::ptr::drop_in_place<alloc::vec::Vec<leaky[0123abcd]::Point<leaky::Field>>>",
             "<leaky::Guard<leaky::Field> as core[0123abcd]::ops::drop::Drop>::drop",
@@ -418,8 +434,10 @@ mod tests {
         assert_eq!(
             found(&names),
             [
+                row("leaky::Cache", 1, true, false),
                 row("leaky::Field", 2, false, false),
                 row("leaky::Guard", 1, true, false),
+                row("leaky::Marker", 1, false, false),
                 row("leaky::Point", 1, false, true),
                 row("leaky::Proof", 1, true, false),
                 row("leaky::Session", 1, true, false),

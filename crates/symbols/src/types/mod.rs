@@ -67,7 +67,7 @@ impl std::error::Error for TypesError {}
 pub struct ProgramType {
     /// Its path, without type parameters.
     pub name: String,
-    /// The size of a value, of the largest if the type is generic; `None` without DWARF. What a value owns on the heap is not part of it.
+    /// The size of a value, of the largest if the type is generic; `None` if DWARF does not have it. What a value owns on the heap is not part of it.
     pub size: Option<u64>,
     /// The number of different type parameters that it has in the program, 0 if it is not generic; `None` without DWARF.
     pub variants: Option<u64>,
@@ -79,7 +79,7 @@ pub struct ProgramType {
     pub is_held: bool,
 }
 
-/// The types of a program, largest first; without sizes those with the most functions first.
+/// The types of a program, largest first; those without sizes last, dropped ones first, then those with the most functions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramTypes {
     /// The types.
@@ -112,15 +112,15 @@ impl ProgramTypes {
             ProgramType { name, size: size.map(|size| size.bytes), variants, functions, is_dropped, is_held }
         };
         let mut found = mentions.types();
-        let mut types: Vec<ProgramType> = match sizes {
-            None => found.into_iter().map(|(name, mention)| row(name, None, mention)).collect(),
-            Some(sizes) => {
-                let known = sizes.into_iter().filter(|(_, size)| size.bytes > 0);
-                known
-                    .filter_map(|(name, size)| found.remove(&name).map(|mention| row(name, Some(size), mention)))
-                    .collect()
+        let mut types: Vec<ProgramType> = Vec::new();
+        for (name, size) in sizes.unwrap_or_default().into_iter().filter(|(_, size)| size.bytes > 0) {
+            if let Some(mention) = found.remove(&name) {
+                types.push(row(name, Some(size), mention));
             }
-        };
+        }
+        // Other parts of the program may be built without DWARF.
+        let named = found.into_iter().filter(|(name, mention)| mention.is_named(name));
+        types.extend(named.map(|(name, mention)| row(name, None, mention)));
         types.retain(|each| each.is_dropped || each.is_held);
         types.sort_by(|a, b| {
             let key = |each: &ProgramType| (each.size, each.is_dropped, each.functions);

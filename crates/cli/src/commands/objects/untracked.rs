@@ -50,7 +50,7 @@ impl Objects {
         for each in first {
             let mut cells = Vec::new();
             if found.has_sizes {
-                cells.push(Cell::new(Style::Bold, &each.size.map_or_else(String::new, bytes)));
+                cells.push(Cell::new(Style::Bold, &each.size.map_or_else(|| "?".to_owned(), bytes)));
                 cells.push(number(each.variants.unwrap_or(0)));
             } else {
                 cells.push(number(each.functions));
@@ -98,13 +98,6 @@ fn head(module: &Path, found: &UntrackedTypes) -> Heading {
         head.line("note", "it has more types than could be looked at; some are missing".to_owned());
     }
     head.line("log", counted(found.in_log as u64, "type"));
-    head.line(
-        "tracked",
-        format!(
-            "{} of the program's types are in the log, {} are not",
-            count(found.tracked as u64),
-            count(found.types.len() as u64)
-        ),
-    );
+    head.line("tracked", format!("{} of the program's types", count(found.tracked as u64)));
     head
 }
