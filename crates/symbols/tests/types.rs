@@ -94,6 +94,13 @@ fn a_module_has_its_types_in_dwarf_or_in_names() {
 }
 
 #[test]
+fn an_object_file_is_not_taken_for_a_program() {
+    let shop = Workshop::new("types-object");
+    let (_, bytes) = compiled(&shop, "gcc -g -c", "owners.c");
+    assert_eq!(ProgramTypes::of(&bytes).unwrap_err(), TypesError::Unlinked);
+}
+
+#[test]
 fn other_files_are_an_error_that_says_where() {
     assert_eq!(ProgramTypes::of(b"no module").unwrap_err(), TypesError::UnknownFile);
     assert_eq!(ProgramTypes::of(b"\0asm\x01\0\0\0").unwrap_err(), TypesError::NoNames);

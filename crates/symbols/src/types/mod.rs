@@ -41,6 +41,8 @@ pub enum TypesError {
         /// The offset in the section `.debug_info`.
         offset: usize,
     },
+    /// An object file: its debug information is not complete before it is linked.
+    Unlinked,
     /// The file has neither debug information nor names of functions.
     NoNames,
 }
@@ -53,6 +55,7 @@ impl std::fmt::Display for TypesError {
             Self::Dwarf { problem, offset } => {
                 write!(out, "its debug information is damaged: {problem} at byte {offset} of .debug_info")
             }
+            Self::Unlinked => out.write_str("an object file, whose names are not complete before it is linked; take the program"),
             Self::NoNames => out.write_str(
                 "it has no types: neither DWARF nor names of functions. Build it with 'debug = true', or without 'strip'",
             ),

@@ -4,7 +4,7 @@ use super::TypesError;
 use crate::debug_sections::inflated;
 use crate::demangle::demangle;
 use addr2line::gimli::SectionId;
-use object::{CompressionFormat, Object, ObjectSection, ObjectSymbol, SymbolKind};
+use object::{CompressionFormat, Object, ObjectKind, ObjectSection, ObjectSymbol, SymbolKind};
 use std::borrow::Cow;
 use wasmparser::{BinaryReaderError, KnownCustom, Name, Parser, Payload};
 
@@ -67,6 +67,9 @@ fn of_wasm<'a>(file: &'a [u8], function: &mut dyn FnMut(&str)) -> Result<ModuleC
 fn of_elf<'a>(file: &'a [u8], function: &mut dyn FnMut(&str)) -> Result<ModuleContents<'a>, TypesError> {
     let elf =
         object::File::parse(file).map_err(|error| TypesError::Malformed { problem: error.to_string(), offset: 0 })?;
+    if elf.kind() == ObjectKind::Relocatable {
+        return Err(TypesError::Unlinked);
+    }
     let mut contents = ModuleContents::default();
     for id in NEEDED {
         let Some(section) = elf.section_by_name(id.name()) else { continue };
