@@ -140,7 +140,9 @@ pub fn memory(findings: &Findings<'_>) -> String {
         _ => format!("shrank by {}, from {first} to {last}", bytes(growth.bytes().unsigned_abs() as u64)),
     };
     let grew = match rooms(&findings.images).in_use_growth() {
-        Some(in_use @ 0..) => format!("{grew}, of which {} in use", bytes(in_use.min(u64::MAX.into()) as u64)),
+        Some(in_use @ 1..) => {
+            format!("{grew}; what is in use grew by {}", bytes(in_use.min(u64::MAX.into()) as u64))
+        }
         _ => grew,
     };
     let never_dropped = findings.trust.never_dropped_during_growth;

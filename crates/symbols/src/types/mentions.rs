@@ -3,7 +3,7 @@
 use super::{LONGEST_NAME, MOST_TYPES};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Crates and namespaces whose types nobody tracks: the standard library's, what it is made of, the glue of WASM, and Highwater's own.
+/// Crates and namespaces whose types are not the program's own: the standard library's, what it is made of, the glue of WASM, and Highwater's own.
 const OUTSIDE: [&str; 22] = [
     "__cxxabiv1",
     "__gnu_cxx",

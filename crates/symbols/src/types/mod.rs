@@ -1,8 +1,8 @@
 //! The types of a program whose values own memory: from the debug information of a WASM module or an ELF file, or from the names of its functions alone.
 //!
 //! Two questions, two sources. *Which types?* Those that the program drops, or keeps in a box, a vector or another container: the names of functions show
-//! both (`drop_in_place<T>`, `<T as Drop>::drop`, `Vec<T>`, `~T`). Types of the standard library and plain values on the stack are left out: nobody looks
-//! for them. *How large?* Only DWARF has sizes.
+//! both (`drop_in_place<T>`, `<T as Drop>::drop`, `Vec<T>`, `~T`). Types of the standard library and plain values on the stack are left out: they
+//! are not what leaks. *How large?* Only DWARF has sizes.
 //!
 //! One generic type is one type, whatever its parameters: it is declared once.
 //!

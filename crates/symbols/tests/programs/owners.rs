@@ -40,7 +40,7 @@ mod prover {
         Number(u64),
     }
 
-    /// Owns nothing and is only on the stack: nobody looks for it.
+    /// Owns nothing and is only on the stack: it cannot leak.
     #[derive(Clone, Copy)]
     pub struct Plain {
         pub numbers: [u64; 64],
