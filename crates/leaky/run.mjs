@@ -1,11 +1,13 @@
-// Runs the module: node run.mjs leaky.wasm ROUNDS [tidy]. With 'tidy', every proof is freed.
-import { readFileSync } from 'node:fs';
+// Runs the module: node run.mjs leaky.wasm ROUNDS [tidy] [X.img]. With 'tidy', every proof is freed. X.img is the module's memory at the end.
+import { readFileSync, writeFileSync } from 'node:fs';
 
-const [, , file, rounds, tidy] = process.argv;
+const [, , file, rounds, ...options] = process.argv;
+const tidy = options.includes('tidy');
+const image = options.find((name) => name.endsWith('.img'));
 const text = new TextDecoder();
 let memory;
 const highwater = {
-  console: (pointer, length) => console.log(text.decode(new Uint8Array(memory.buffer, pointer, length))),
+  console: (pointer, length) => console.log(text.decode(new Uint8Array(memory.buffer, pointer, length).slice())),
 };
 const { instance } = await WebAssembly.instantiate(readFileSync(file), { highwater });
 const { start, prove, verify, free_proof, round_done } = instance.exports;
@@ -22,3 +24,4 @@ for (let round = 1; round <= Number(rounds); round++) {
   console.log(`round ${round}: 8 proofs verified`);
   round_done(round);
 }
+if (image) writeFileSync(image, new Uint8Array(memory.buffer));

@@ -53,8 +53,8 @@ fn the_snippet_in_c_writes_a_log() {
     assert_eq!(found["perfect"], json!(["label"]));
 }
 
-/// The console output of our test module in node.
-fn console(place: &Place, rounds: u64, options: &[&str], tidy: bool) -> Vec<u8> {
+/// Our test module, built with options of cargo.
+fn build(place: &Place, options: &[&str]) -> PathBuf {
     let leaky = root().join("crates/leaky");
     let module = place.file("leaky.wasm");
     let mut build = Command::new(leaky.join("build"));
@@ -68,8 +68,14 @@ fn console(place: &Place, rounds: u64, options: &[&str], tidy: bool) -> Vec<u8> 
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| root().join("target").into());
     output_of(build.env("CARGO_TARGET_DIR", target).arg(&module).args(options));
+    module
+}
+
+/// The console output of our test module in node.
+fn console(place: &Place, rounds: u64, options: &[&str], tidy: bool) -> Vec<u8> {
+    let module = build(place, options);
     let mut node = Command::new("node");
-    node.arg(leaky.join("run.mjs")).arg(&module).arg(rounds.to_string());
+    node.arg(root().join("crates/leaky/run.mjs")).arg(&module).arg(rounds.to_string());
     output_of(node.args(tidy.then_some("tidy")))
 }
 
@@ -121,4 +127,78 @@ fn the_same_module_mended_keeps_only_what_it_must() {
     assert_eq!(live, [("leaky::Parameters", 1)]);
     assert_eq!(found["iterations"]["types"][0]["pattern"], "once");
     assert_ne!(found["trust"]["verdict"], "no");
+}
+
+#[test]
+fn with_the_feature_for_wasm_bindgen_a_module_imports_nothing_that_its_glue_does_not_know() {
+    let place = Place::new();
+    let imported_from = |options: &[&str]| {
+        let script = "const module = new WebAssembly.Module(require('fs').readFileSync(process.argv[1]));
+            console.log([...new Set(WebAssembly.Module.imports(module).map((each) => each.module))].join());";
+        let modules = output_of(Command::new("node").args(["-e", script]).arg(build(&place, options)));
+        String::from_utf8(modules).unwrap().trim().to_owned()
+    };
+    assert_eq!(imported_from(&[]), "highwater");
+    let bindgen = imported_from(&["--features", "wasm-bindgen"]);
+    assert!(bindgen.contains("__wbindgen_placeholder__") && !bindgen.contains("highwater"), "{bindgen}");
+}
+
+/// A module that frees much, and then leaks into the room that it freed: its memory does not grow.
+const REUSE: &str = "
+const fs = require('fs');
+const [file, first, last] = process.argv.slice(1);
+let memory;
+const show = (pointer, length) => console.log(Buffer.from(memory.buffer, pointer, length).toString());
+WebAssembly.instantiate(fs.readFileSync(file), { highwater: { console: show } }).then(({ instance }) => {
+  const { start, prove, free_proof, round_done } = instance.exports;
+  memory = instance.exports.memory;
+  const image = (name) => fs.writeFileSync(name, new Uint8Array(memory.buffer));
+  start();
+  const proofs = Array.from({ length: 40 }, (_, number) => prove(100 + number));
+  proofs.forEach(free_proof);
+  round_done(1);
+  image(first);
+  for (let number = 0; number < 20; number += 1) prove(100);
+  round_done(2);
+  image(last);
+});";
+
+#[test]
+fn objects_in_room_that_was_free_are_no_fault_of_the_method() {
+    let place = Place::new();
+    let module = build(&place, &[]);
+    let (first, last) = (place.file("first.img"), place.file("last.img"));
+    let console = output_of(Command::new("node").args(["-e", REUSE]).arg(module).args([&first, &last]));
+    // The growth begins after the proofs were freed.
+    let log = String::from_utf8(console).unwrap().replacen("@ MEMORY", "(memory)", 1);
+    place.write("console.log", &log);
+
+    let alone = &place.json("objects console.log")["trust"];
+    assert_eq!((&alone["verdict"], &alone["memory"]["growth_bytes"]), (&json!("unknown"), &json!(0)));
+    assert_eq!(alone["memory"]["explanation"], "needs_free_room");
+    let leaked = alone["memory"]["never_dropped_bytes"].as_u64().unwrap();
+    assert!(leaked > 20 * 48_000);
+
+    let one = &place.json("objects console.log --image last.img")["trust"];
+    assert_eq!((&one["verdict"], &one["memory"]["explanation"]), (&json!("yes"), &json!("reused_free_room")));
+    assert_eq!((&one["memory"]["excess_bytes"], &one["images"][0]["at"]), (&json!(leaked), &json!("end")));
+    let both = &place.json("objects console.log --image first.img --image last.img")["trust"];
+    assert_eq!((&both["verdict"], &both["images"][0]["at"]), (&json!("yes"), &json!("start")));
+    let room = |image: usize, member: &str| both["images"][image][member].as_u64().unwrap();
+    assert!(room(0, "free_bytes") > leaked, "there was room for all of it");
+    let grown = room(1, "in_use_bytes") - room(0, "in_use_bytes");
+    // Handles lie in a vector that was there before, and chunks have headers.
+    assert!(grown.abs_diff(leaked) < 2000, "what is in use grew by {grown}, {leaked} leaked");
+    let heap = place.json("image heap last.img");
+    assert_eq!(both["images"][1]["in_use_bytes"], heap["kinds"][0]["bytes"], "{heap}");
+    let text = place.highwater("objects console.log --image first.img --image last.img");
+    text.stdout_has(&["heap     at the start ", "heap     at the end ", "room that was free before", "the largest"]);
+
+    // Sizes that count the same memory again are still found out.
+    let (start, end) = log.split_at(log.find("@ MEMORY 2").or(log.rfind("@ MEMORY")).unwrap());
+    let again = |id| format!("@ ALLOCATE 48032 src/twice.rs:1 Twice {}\n", 100_000 + id);
+    place.write("console.log", format!("{start}{}{end}", (0..20).map(again).collect::<String>()));
+    let twice = &place.json("objects console.log --image last.img")["trust"];
+    assert_eq!((&twice["verdict"], &twice["memory"]["explanation"]), (&json!("no"), &json!("more_than_in_use")));
+    assert_eq!(place.json("objects console.log")["trust"]["verdict"], "unknown", "the log alone cannot know");
 }

@@ -1,6 +1,6 @@
 //! A WASM module that leaks on purpose: a prover whose host forgets proofs, as JavaScript does with objects that it must free by hand.
 //!
-//! Built by `crates/leaky/build`, run by `crates/leaky/run.mjs`.
+//! Built by `crates/leaky/build`, run by `crates/leaky/run.mjs`. `crates/leaky/bindgen` builds it with the glue of wasm-bindgen.
 #![allow(unsafe_code, reason = "names that a host can call")]
 
 use highwater::{Tracked, objects};
@@ -43,7 +43,8 @@ fn parameters() -> Parameters {
 
 /// Begins: everything that is made from now on is reported.
 // SAFETY: no other function has this name.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "wasm-bindgen"), unsafe(no_mangle))]
+#[cfg_attr(feature = "wasm-bindgen", wasm_bindgen::prelude::wasm_bindgen)]
 pub extern "C" fn start() {
     #[cfg(target_family = "wasm")]
     objects::to_console();
@@ -53,7 +54,8 @@ pub extern "C" fn start() {
 
 /// Makes a proof, and gives the host a handle to it.
 // SAFETY: no other function has this name.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "wasm-bindgen"), unsafe(no_mangle))]
+#[cfg_attr(feature = "wasm-bindgen", wasm_bindgen::prelude::wasm_bindgen)]
 pub extern "C" fn prove(size: u32) -> u32 {
     let mut witness = Witness(Vec::new()).tracked();
     witness.0.extend(0..u64::from(size));
@@ -68,7 +70,8 @@ pub extern "C" fn prove(size: u32) -> u32 {
 
 /// True if a proof is right.
 // SAFETY: no other function has this name.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "wasm-bindgen"), unsafe(no_mangle))]
+#[cfg_attr(feature = "wasm-bindgen", wasm_bindgen::prelude::wasm_bindgen)]
 pub extern "C" fn verify(proof: u32) -> bool {
     let check = |held: &mut HeldObjects| {
         let powers = held.parameters.as_ref().map_or(0, |parameters| parameters.powers.len());
@@ -79,7 +82,8 @@ pub extern "C" fn verify(proof: u32) -> bool {
 
 /// The host has no use for a proof any more.
 // SAFETY: no other function has this name.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "wasm-bindgen"), unsafe(no_mangle))]
+#[cfg_attr(feature = "wasm-bindgen", wasm_bindgen::prelude::wasm_bindgen)]
 pub extern "C" fn free_proof(proof: u32) {
     let proof = held(|held| held.proofs.get_mut(proof as usize).and_then(Option::take));
     drop(proof);
@@ -87,7 +91,8 @@ pub extern "C" fn free_proof(proof: u32) {
 
 /// The end of a round.
 // SAFETY: no other function has this name.
-#[unsafe(no_mangle)]
+#[cfg_attr(not(feature = "wasm-bindgen"), unsafe(no_mangle))]
+#[cfg_attr(feature = "wasm-bindgen", wasm_bindgen::prelude::wasm_bindgen)]
 pub extern "C" fn round_done(number: u32) {
     if cfg!(feature = "mended") {
         held(|held| held.log.clear());

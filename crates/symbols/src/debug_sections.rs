@@ -72,7 +72,7 @@ fn section_bytes(elf: &Elf<'_>, name: &str) -> Option<SectionBytes> {
     Some(SectionBytes::InFile { offset: offset.try_into().ok()?, size: size.try_into().ok()? })
 }
 
-fn inflated(section: CompressedData<'_>) -> Option<Vec<u8>> {
+pub(crate) fn inflated(section: CompressedData<'_>) -> Option<Vec<u8>> {
     if section.uncompressed_size > (section.data.len() as u64).saturating_mul(BEST_COMPRESSION) {
         return None;
     }

@@ -59,6 +59,8 @@ mod segments;
 mod symbol_table;
 #[cfg(feature = "names")]
 mod symbolizer;
+#[cfg(feature = "types")]
+pub mod types;
 
 pub use allocator::allocator_in;
 #[cfg(feature = "catalog")]

@@ -1,7 +1,7 @@
 //! Objects that report their creation and their drop: the part of Highwater that runs everywhere, WASM included.
 //!
 //! Programs use the crate `highwater`, which re-exports all of this and adds `#[derive(Tracked)]`. This crate needs nothing but the standard
-//! library, and builds for `wasm32-unknown-unknown`.
+//! library, and builds for `wasm32-unknown-unknown`. Modules that wasm-bindgen processes need the feature `wasm-bindgen` for `to_console`.
 //!
 //! * [`Tracked<T>`] is a `T` that reports its creation and drop. [`Tag`] is a field that does so for the value that contains it. [`DeepSize`] is
 //!   the size of a value, heap included.
@@ -95,7 +95,10 @@ pub fn to_writer(writer: impl Write + Send + 'static) {
     to_sink(Arc::new(sink::Writing(Mutex::new(writer))));
 }
 
-/// Writes an object log to the console of the module's host, through the import `highwater.console(pointer, length)`.
+/// Writes an object log to the console of the module's host, one call for each line, from any thread.
+///
+/// With the feature `wasm-bindgen` the glue that wasm-bindgen makes calls `console.log`: nothing else is needed, for any of its targets, with or without
+/// shared memory. Without the feature, the host provides the import `highwater.console(pointer, length)`.
 #[cfg(target_family = "wasm")]
 pub fn to_console() {
     to_sink(Arc::new(console::ConsoleSink));

@@ -7,7 +7,7 @@ use crate::event::ObjectEvent;
 use crate::sink::{Sink, lose};
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The environment has not been read yet.
 const UNDECIDED: u32 = 0;
@@ -54,8 +54,22 @@ fn is_busy() -> bool {
     KNOWN.try_with(|known| known.busy.get()).unwrap_or(false)
 }
 
-fn chosen() -> std::sync::MutexGuard<'static, CurrentSink> {
+#[cfg(not(target_family = "wasm"))]
+fn chosen() -> MutexGuard<'static, CurrentSink> {
     SINK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tries again and again: the main thread of a browser must not wait, a blocking wait there is a trap. The lock is held for a few instructions only.
+#[cfg(target_family = "wasm")]
+fn chosen() -> MutexGuard<'static, CurrentSink> {
+    use std::sync::TryLockError;
+    loop {
+        match SINK.try_lock() {
+            Ok(chosen) => return chosen,
+            Err(TryLockError::Poisoned(poisoned)) => return PoisonError::into_inner(poisoned),
+            Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+        }
+    }
 }
 
 /// Sets the sink; `None` removes it.

@@ -72,6 +72,7 @@ mod names;
 mod owners;
 mod page;
 mod reader;
+mod room;
 mod rows;
 mod scattered;
 mod sniff;
@@ -92,6 +93,7 @@ pub use owners::{SharedOwners, owned_type, shared_owners};
 pub use reader::{
     BadObjectLine, LineCounts, LogEvent, LogEventKind, LogProgress, ObjectLogReader, Observer, ReadUntil,
 };
+pub use room::{HeapRoom, HeapRooms, ImageInstant};
 pub use rows::{ObjectGrouping, ObjectRow, rows};
 pub use sniff::looks_like_object_log;
 pub use survivors::{ObjectAmount, Pattern, SurvivingObjects, pattern, span_name};

@@ -3,6 +3,7 @@
 use super::contradictions::Contradictions;
 use super::memory::MemoryGrowth;
 use super::reader::ObjectLogReader;
+use super::room::HeapRooms;
 use super::survivors::SurvivingObjects;
 
 /// Never-dropped objects compared with the growth of the memory.
@@ -20,6 +21,16 @@ pub enum Explanation {
     NeedsFreeRoom {
         /// The bytes that must have been free.
         room: u64,
+    },
+    /// The never-dropped objects are larger than the growth of the memory, and an image shows that this is right: they lie in room that was free before.
+    ReusedFreeRoom {
+        /// The bytes that were free before.
+        room: u64,
+    },
+    /// The never-dropped objects are larger than everything in use on the heap, which an image shows.
+    MoreThanInUse {
+        /// The excess in bytes.
+        excess: u64,
     },
     /// The memory did not grow, and no object suggests that it should have.
     NoGrowth,
@@ -48,19 +59,26 @@ impl Explanation {
         // Less than a page may have fitted into an existing page.
         let page = if memory.page_bytes > 1 { memory.page_bytes } else { 0 };
         let beyond_memory = born_until_then.saturating_sub(memory.last_bytes);
-        match growth {
-            _ if beyond_memory > page => Self::Impossible { excess: beyond_memory },
-            _ if excess > i128::from(page) => Self::NeedsFreeRoom { room: excess.min(u64::MAX.into()) as u64 },
-            ..=0 => Self::NoGrowth,
-            _ => {
-                let percent = (i128::from(never_dropped) * 100 / growth).clamp(0, 100) as u64;
-                let unexplained = (-excess).clamp(0, u64::MAX.into()) as u64;
-                if percent < 50 {
-                    Self::MostlyElsewhere { percent, unexplained }
-                } else {
-                    Self::Explained { percent, unexplained }
-                }
-            }
+        if beyond_memory > page {
+            Self::Impossible { excess: beyond_memory }
+        } else if excess > i128::from(page) {
+            Self::NeedsFreeRoom { room: excess.min(u64::MAX.into()) as u64 }
+        } else {
+            Self::of_growth(never_dropped, growth)
+        }
+    }
+
+    /// Compares a growth with never-dropped bytes that are not too many for it.
+    pub(super) fn of_growth(never_dropped: u64, growth: i128) -> Self {
+        if growth <= 0 {
+            return Self::NoGrowth;
+        }
+        let percent = (i128::from(never_dropped) * 100 / growth).clamp(0, 100) as u64;
+        let unexplained = (growth - i128::from(never_dropped)).clamp(0, u64::MAX.into()) as u64;
+        if percent < 50 {
+            Self::MostlyElsewhere { percent, unexplained }
+        } else {
+            Self::Explained { percent, unexplained }
         }
     }
 
@@ -70,6 +88,8 @@ impl Explanation {
             Self::NotMeasured => "not_measured",
             Self::Impossible { .. } => "impossible",
             Self::NeedsFreeRoom { .. } => "needs_free_room",
+            Self::ReusedFreeRoom { .. } => "reused_free_room",
+            Self::MoreThanInUse { .. } => "more_than_in_use",
             Self::NoGrowth => "no_growth",
             Self::MostlyElsewhere { .. } => "mostly_elsewhere",
             Self::Explained { .. } => "explained",
@@ -124,17 +144,25 @@ const TOO_MANY: u64 = 20;
 impl Trust {
     /// Judges a log.
     pub fn of(reader: &ObjectLogReader, survivors: &SurvivingObjects) -> Self {
+        Self::with_heap(reader, survivors, &HeapRooms::default())
+    }
+
+    /// Judges a log by what images show of the heap, too.
+    pub fn with_heap(reader: &ObjectLogReader, survivors: &SurvivingObjects, heap: &HeapRooms) -> Self {
         let matcher = reader.matcher();
         let contradictions = matcher.contradictions();
         let never_dropped = survivors.born_during_growth.bytes;
         let explanation = match matcher.memory.growth() {
-            None => Explanation::NotMeasured,
-            Some(growth) => Explanation::of(never_dropped, survivors.born_until_last_reading.bytes, &growth),
+            None => heap.judge(Explanation::NotMeasured, never_dropped, matcher.total().live_bytes()),
+            Some(growth) => {
+                let live = survivors.born_until_last_reading.bytes;
+                heap.judge(Explanation::of(never_dropped, live, &growth), never_dropped, live)
+            }
         };
         let odd = contradictions.count() + reader.counts().malformed + matcher.clamped_sizes;
         let verdict = match explanation {
             _ if matcher.ids() == 0 => TrustVerdict::Nothing,
-            Explanation::Impossible { .. } => TrustVerdict::No,
+            Explanation::Impossible { .. } | Explanation::MoreThanInUse { .. } => TrustVerdict::No,
             _ if odd.saturating_mul(TOO_MANY) > matcher.ids() && odd > 1 => TrustVerdict::No,
             Explanation::NeedsFreeRoom { .. } => TrustVerdict::Unknown,
             Explanation::MostlyElsewhere { .. } => TrustVerdict::Mostly,

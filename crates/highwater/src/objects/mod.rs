@@ -40,7 +40,8 @@
 //! If lines are too slow, [`to_store`] records the same in an [`EventStore`](crate::event_store::EventStore): no text at all, and a `.hw` file that
 //! every command reads.
 //!
-//! On `wasm32-unknown-unknown`, `to_console` writes to the JavaScript console through the import `highwater.console(pointer, length)`.
+//! On `wasm32-unknown-unknown`, `to_console` writes to the JavaScript console: with the feature `wasm-bindgen` through the glue that wasm-bindgen makes, else
+//! through the import `highwater.console(pointer, length)`, which the host provides. Several threads may share a memory.
 
 #[cfg(not(target_family = "wasm"))]
 mod store_sink;

@@ -1,10 +1,12 @@
 //! The findings as a JSON document.
 
 use super::findings::Findings;
+use super::room::MemoryImage;
 use super::{At, sentences};
 use highwater_formats::json::SCHEMA;
 use highwater_formats::objlog::{
-    Explanation, ObjectAmount, ObjectGrouping, ObjectRow, Pattern, SharedOwners, pattern, shared_owners, span_name,
+    Explanation, HeapRoom, ObjectAmount, ObjectGrouping, ObjectRow, Pattern, SharedOwners, pattern, shared_owners,
+    span_name,
 };
 use highwater_model::SourceKind;
 use serde_json::{Map, Value, json};
@@ -172,7 +174,10 @@ fn add_trust(value: &mut Value, findings: &Findings<'_>) {
         Explanation::Explained { percent, unexplained } | Explanation::MostlyElsewhere { percent, unexplained } => {
             (Some(percent), Some(unexplained), None)
         }
-        Explanation::Impossible { excess } | Explanation::NeedsFreeRoom { room: excess } => (None, None, Some(excess)),
+        Explanation::Impossible { excess }
+        | Explanation::MoreThanInUse { excess }
+        | Explanation::NeedsFreeRoom { room: excess }
+        | Explanation::ReusedFreeRoom { room: excess } => (None, None, Some(excess)),
         Explanation::NotMeasured | Explanation::NoGrowth => (None, None, None),
     };
     value["memory"] = json!({
@@ -186,4 +191,23 @@ fn add_trust(value: &mut Value, findings: &Findings<'_>) {
         "unexplained_bytes": unexplained,
         "excess_bytes": excess,
     });
+    if !findings.images.is_empty() {
+        value["images"] = findings.images.iter().map(image).collect();
+    }
+}
+
+fn image(image: &MemoryImage) -> Value {
+    let HeapRoom { memory_bytes, heap_bytes, used_chunks, used_bytes, free_pieces, free_bytes, largest_free } =
+        image.room;
+    json!({
+        "file": image.path.display().to_string(),
+        "at": image.instant.key(),
+        "memory_bytes": memory_bytes,
+        "heap_bytes": heap_bytes,
+        "chunks_in_use": used_chunks,
+        "in_use_bytes": used_bytes,
+        "free_pieces": free_pieces,
+        "free_bytes": free_bytes,
+        "largest_free_bytes": largest_free,
+    })
 }

@@ -5,12 +5,17 @@ mod document;
 mod findings;
 mod read;
 mod recorded;
+mod room;
 pub mod sentences;
+mod untracked;
 
 pub use at::At;
 pub use document::document;
 pub use findings::Findings;
 pub use read::{ObjectsRead, read};
+pub use room::{MemoryImage, heap_room, place_images};
+
+pub use untracked::{UntrackedTypes, untracked_document};
 
 use crate::error::QueryError;
 use highwater_formats::objlog::ObjectGrouping;

@@ -1,8 +1,9 @@
 //! Conclusions in words.
 
 use super::findings::Findings;
+use super::room::{MemoryImage, rooms};
 use crate::units::{bytes, count, counted};
-use highwater_formats::objlog::{Explanation, ObjectAmount, Pattern, TrustVerdict};
+use highwater_formats::objlog::{Explanation, HeapRoom, ImageInstant, ObjectAmount, Pattern, TrustVerdict};
 
 /// Whether the log can be trusted, in one sentence.
 pub fn verdict(findings: &Findings<'_>) -> String {
@@ -38,10 +39,13 @@ fn growth_clause(findings: &Findings<'_>) -> String {
     match findings.trust.explanation {
         Explanation::NotMeasured => String::new(),
         Explanation::NoGrowth => ", and the memory did not grow".to_owned(),
-        Explanation::Explained { percent, .. } => format!(", and {percent}% of the memory's growth is explained"),
+        Explanation::Explained { percent, .. } => {
+            format!(", and {percent}% of {} is explained", grown(findings))
+        }
         Explanation::MostlyElsewhere { percent, unexplained } => {
             format!(
-                ", but only {percent}% of the memory's growth is in these objects: {} lie elsewhere",
+                ", but only {percent}% of {} is in these objects: {} lie elsewhere",
+                grown(findings),
                 bytes(unexplained)
             )
         }
@@ -51,9 +55,68 @@ fn growth_clause(findings: &Findings<'_>) -> String {
         ),
         Explanation::NeedsFreeRoom { room } => format!(
             "; but {never_dropped} were never dropped, {0} more than the memory grew by: possible only if the heap had at \
-             least {0} of free room, which the log does not say",
+             least {0} of free room, {1}",
+            bytes(room),
+            match findings.images.iter().find(|image| image.instant == ImageInstant::Start) {
+                Some(image) => format!(
+                    "and it had {} at its start: the rest must have been freed since",
+                    bytes(image.room.free_bytes)
+                ),
+                None => "which the log does not say".to_owned(),
+            }
+        ),
+        Explanation::ReusedFreeRoom { room } => format!(
+            ", and {never_dropped} were never dropped, {} more than the memory grew by, which the heap holds: they lie in room \
+             that was free before",
             bytes(room)
         ),
+        Explanation::MoreThanInUse { excess } => format!(
+            "; but {} more were never dropped than the heap has in use, which is impossible: the method is at fault, or the \
+             image is older than the log's end",
+            bytes(excess)
+        ),
+    }
+}
+
+/// The heap in an image, and what the objects of the log are of it.
+pub fn heap(image: &MemoryImage, findings: &Findings<'_>) -> String {
+    let HeapRoom { memory_bytes, heap_bytes, used_chunks, used_bytes, free_pieces, free_bytes, largest_free } =
+        image.room;
+    let figures = format!(
+        "{}: {} in {} in use, {} free in {}, the largest {}",
+        bytes(heap_bytes),
+        bytes(used_bytes),
+        counted(used_chunks, "chunk"),
+        bytes(free_bytes),
+        counted(free_pieces, "piece"),
+        bytes(largest_free)
+    );
+    match image.instant {
+        ImageInstant::Start => format!("at the start {figures}"),
+        ImageInstant::End => {
+            let live = findings.total.live_bytes();
+            let part = if used_bytes == 0 { 0 } else { (u128::from(live) * 100 / u128::from(used_bytes)).min(100) };
+            let mut text = format!("at the end {figures}; live objects of the log are {part}% of what is in use");
+            if let Some(in_use) = rooms(&findings.images).in_use_growth() {
+                let (verb, amount) =
+                    if in_use < 0 { ("shrank", in_use.unsigned_abs()) } else { ("grew", in_use as u128) };
+                text += &format!(", which {verb} by {}", bytes(amount.min(u64::MAX.into()) as u64));
+            }
+            text
+        }
+        ImageInstant::Other => format!(
+            "{figures}; the image is of another instant than the first and the last MEMORY line ({} of memory), and decides nothing",
+            bytes(memory_bytes)
+        ),
+    }
+}
+
+/// What is compared: with images of both ends, the bytes in use instead of the whole memory.
+fn grown(findings: &Findings<'_>) -> &'static str {
+    if rooms(&findings.images).in_use_growth().is_some() {
+        "the growth of what is in use"
+    } else {
+        "the memory's growth"
     }
 }
 
@@ -76,6 +139,12 @@ pub fn memory(findings: &Findings<'_>) -> String {
         0 => format!("did not grow: {first}"),
         _ => format!("shrank by {}, from {first} to {last}", bytes(growth.bytes().unsigned_abs() as u64)),
     };
+    let grew = match rooms(&findings.images).in_use_growth() {
+        Some(in_use @ 1..) => {
+            format!("{grew}; what is in use grew by {}", bytes(in_use.min(u64::MAX.into()) as u64))
+        }
+        _ => grew,
+    };
     let never_dropped = findings.trust.never_dropped_during_growth;
     let born = "of what was made meanwhile was never dropped";
     match findings.trust.explanation {
@@ -93,6 +162,17 @@ pub fn memory(findings: &Findings<'_>) -> String {
         ),
         Explanation::Impossible { excess } => format!(
             "{grew}; {} {born}. With what was made before, that is {} more than the whole memory. Sizes count something \
+             twice, or drops are missing",
+            bytes(never_dropped),
+            bytes(excess)
+        ),
+        Explanation::ReusedFreeRoom { room } => format!(
+            "{grew}; {} {born}: {} more, in room of the heap that was free before",
+            bytes(never_dropped),
+            bytes(room)
+        ),
+        Explanation::MoreThanInUse { excess } => format!(
+            "{grew}; {} {born}. With what was made before, that is {} more than the heap has in use. Sizes count something \
              twice, or drops are missing",
             bytes(never_dropped),
             bytes(excess)

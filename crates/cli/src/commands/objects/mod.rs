@@ -4,14 +4,17 @@
 
 mod follow;
 mod text;
+mod untracked;
 
 use crate::args::Reading;
 use crate::failure::Failure;
+use crate::image_file::examine;
 use crate::open::{OnDamage, warn_of_damage, with_progress};
 use crate::output::Output;
 use clap::{Args, ValueEnum};
-use highwater_formats::objlog;
-use highwater_query::objects::{At, Findings, ObjectsRead, document, read};
+use highwater_formats::objlog::{self, HeapRoom};
+use highwater_input::image::ImageFile;
+use highwater_query::objects::{At, Findings, ObjectsRead, document, heap_room, place_images, read};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -24,6 +27,8 @@ use std::path::PathBuf;
   highwater objects app.log --at mark:warm    what was live then
   highwater objects app.log --follow          while the log grows
   highwater objects app.log --show-bad        lines that could not be used
+  highwater objects app.log --image app.img   with the free room of the heap
+  highwater objects app.log --untracked app.wasm   which types to track next
   highwater objects app.log --json | jq '.types[0]'
 
 A log has one line for each object, on a console full of other lines:
@@ -50,6 +55,15 @@ pub struct Objects {
     /// Show the lines that could not be used, with their numbers
     #[arg(long)]
     show_bad: bool,
+    /// The module's memory when the log ended; given twice, when its first and its last MEMORY line were written. Shows the heap's free room
+    #[arg(long, value_name = "IMAGE", conflicts_with = "follow")]
+    image: Vec<PathBuf>,
+    /// The WASM module of the image: it may show where the heap begins
+    #[arg(long, value_name = "M.wasm", requires = "image")]
+    module: Option<PathBuf>,
+    /// List the types of this program that the log lacks instead: a WASM module or an ELF file, with DWARF or with names of functions
+    #[arg(long, value_name = "MODULE", conflicts_with_all = ["follow", "image", "by", "show_bad"])]
+    untracked: Option<PathBuf>,
     #[command(flatten)]
     reading: Reading,
 }
@@ -80,6 +94,8 @@ impl ObjectBy {
 }
 
 const DEFAULT_ROWS: usize = 10;
+/// The images at the two ends of the growth.
+const MOST_IMAGES: usize = 2;
 
 impl Objects {
     /// Prints the findings.
@@ -95,7 +111,25 @@ impl Objects {
             let why = format_args!("line {}: {}; nothing was done, as --strict was given", first.number, first.fault);
             return Err(Failure::in_file(&self.path, why));
         }
-        self.print(&Findings::of(&reader), output)
+        if let Some(module) = &self.untracked {
+            return self.print_untracked(module, &reader, output);
+        }
+        let images = place_images(self.heap_rooms()?, reader.matcher().memory.growth().as_ref());
+        self.print(&Findings::with_images(&reader, images), output)
+    }
+
+    /// The heaps of the images, in the order in which they are given.
+    fn heap_rooms(&self) -> Result<Vec<(PathBuf, HeapRoom)>, Failure> {
+        if self.image.len() > MOST_IMAGES {
+            let given = self.image.len();
+            return Err(Failure::Usage(format!("--image takes one image or two, a first and a last one; not {given}")));
+        }
+        let room = |path: &PathBuf| {
+            let file = ImageFile::open(path, self.module.as_deref())?;
+            let examined = examine(&file, 0, self.reading.on_damage())?;
+            Ok((path.clone(), heap_room(&file, &examined)?))
+        };
+        self.image.iter().map(room).collect()
     }
 
     fn document(&self, findings: &Findings<'_>) -> Value {

@@ -184,7 +184,7 @@ fn cell_of(objects: u64) -> Cell {
     if objects == 0 { Cell::new(Style::Dim, "·") } else { count(objects).into() }
 }
 
-fn title(text: &str, paint: Paint) -> String {
+pub(super) fn title(text: &str, paint: Paint) -> String {
     format!("\n{}\n", paint.paint(Style::Yellow, text))
 }
 
@@ -243,6 +243,9 @@ fn trust(findings: &Findings<'_>) -> Heading {
     }
     if counts.object_lines > 0 {
         head.line("memory", sentences::memory(findings));
+    }
+    for image in &findings.images {
+        head.line("heap", sentences::heap(image, findings));
     }
     head.line("verdict", sentences::verdict(findings));
     head
