@@ -1,6 +1,6 @@
 //! The output formats.
 
-use crate::{csv, dhat, firefox, flamegraph, folded, json, memtrace, pprof, speedscope};
+use crate::{csv, dhat, events, firefox, flamegraph, folded, json, memtrace, pprof, speedscope};
 use highwater_formats::flamegraph::FlameGraphError;
 use highwater_model::Snapshot;
 use highwater_model::groups::{Keep, Metric};
@@ -18,6 +18,8 @@ pub static EXPORTS: &[&dyn ExportFormat] = &[
     &json::JsonExport,
     &csv::CsvExport,
     &memtrace::MemtraceExport,
+    &events::EventTextExport,
+    &events::EventLinesExport,
 ];
 
 /// An output format.
@@ -85,6 +87,11 @@ pub struct Omission {
     pub count: u64,
     /// A description for the user.
     pub what: &'static str,
+}
+
+/// The omissions that occurred.
+pub(crate) fn left_out(all: &[(u64, &'static str)]) -> Vec<Omission> {
+    all.iter().filter(|(count, _)| *count > 0).map(|&(count, what)| Omission { count, what }).collect()
 }
 
 /// Why a file could not be written.

@@ -10,6 +10,7 @@
 mod call_tree;
 mod csv;
 mod dhat;
+mod events;
 mod firefox;
 mod flamegraph;
 mod folded;

@@ -8,7 +8,9 @@ use crate::print::bytes;
 use crate::target::{Overwrite, write_file};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use highwater_export::{EXPORTS, ExportError, ExportFormat, ExportOptions, Omission, Write, WriteHistory, by_key};
+use highwater_export::{
+    EXPORTS, ExportError, ExportFormat, ExportOptions, Omission, Write, WriteHistory, by_file_name, by_key,
+};
 use highwater_formats::flamegraph::FlameGraphError;
 use highwater_model::When;
 use highwater_model::groups::{Keep, Metric};
@@ -27,6 +29,8 @@ use std::path::{Path, PathBuf};
   highwater export app.hw --to json -o app.json
   highwater export app.hw --to csv --at peak -o sites.csv   for a spreadsheet
   highwater export app.hw --to memtrace -o app.ctf   for viewers of OCaml traces
+  highwater export app.hw --to events -o - | less   every event, one line each
+  highwater export app.hw --to events -o app.jsonl   'import' takes it back
 
 A file that could not be written completely is not left behind.")]
 pub struct Export {
@@ -54,6 +58,9 @@ pub struct Export {
     strict: bool,
 }
 
+/// The key of the events as JSON lines.
+const LINES: &str = "events-jsonl";
+
 /// Parser for `--to`: the formats of the registry.
 fn format_parser() -> impl TypedValueParser<Value = &'static dyn ExportFormat> {
     let values = EXPORTS.iter().map(|format| PossibleValue::new(format.key()).help(format.about()));
@@ -65,21 +72,21 @@ impl Export {
     /// Writes the file.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let to_stdout = self.output == Path::new("-");
-        if to_stdout && self.format.is_binary() && io::stdout().is_terminal() {
+        if to_stdout && self.format().is_binary() && io::stdout().is_terminal() {
             return Err(Failure::Usage(format!(
                 "{} is binary and would garble the terminal; name a file with -o",
-                self.format.key()
+                self.format().key()
             )));
         }
         if !to_stdout {
             self.overwrite.check(&self.output)?;
         }
         let on_damage = if self.strict { OnDamage::Fail } else { OnDamage::Warn };
-        let write = match self.format.write() {
+        let write = match self.format().write() {
             Write::Figures(write) | Write::Blocks(write) | Write::WithHistory(write) => write,
             Write::History(write) => return self.write_history(write, on_damage, output),
         };
-        let with_history = matches!(self.format.write(), Write::WithHistory(_));
+        let with_history = matches!(self.format().write(), Write::WithHistory(_));
         let opened = open::open(&self.input.path, on_damage)?;
         let is_at_peak = self.ranking.metric == Metric::Peak && !opened.source().snapshot;
         let when = if is_at_peak { &When::Peak } else { &self.instant.when };
@@ -93,6 +100,12 @@ impl Export {
         let options = ExportOptions { recording, ..self.options(keep) };
         self.write_out(output, |out| write(&snapshot, &options, out))?;
         if has_history { opened.ask(|_| Ok(())) } else { Ok(()) }
+    }
+
+    /// The format to write. Events have two forms: the name of the file says which one is meant.
+    fn format(&self) -> &'static dyn ExportFormat {
+        let named = by_file_name(&self.output.to_string_lossy()).filter(|named| named.key() == LINES);
+        named.filter(|_| self.format.key() == "events").unwrap_or(self.format)
     }
 
     fn options<'a>(&self, keep: Keep<'a>) -> ExportOptions<'a> {
@@ -121,7 +134,7 @@ impl Export {
     /// Writes all events.
     fn write_history(&self, write: WriteHistory, on_damage: OnDamage, output: &mut Output) -> Result<(), Failure> {
         if self.instant.when != When::End || !self.filters.is_empty() {
-            let key = self.format.key();
+            let key = self.format().key();
             let why = format!("{key} holds the whole history of the whole memory: --at and --filter do not apply");
             return Err(Failure::Usage(why));
         }

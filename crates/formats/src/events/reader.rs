@@ -7,8 +7,8 @@ use super::scan::NotJson;
 use super::sniff::{BYTE_ORDER_MARK, is_skipped};
 use super::stack_texts::{BadStack, StackTexts};
 use highwater_model::{
-    Catalog, Event, EventKind, Heap, Nanos, Placement, Source, SourceKind, StackId, Tag, TagId, ThreadId, WordSampling,
-    usable_of_size,
+    Catalog, Clock, Event, EventKind, Heap, Nanos, Placement, Source, SourceKind, StackId, Tag, TagId, ThreadId,
+    WordSampling, usable_of_size,
 };
 use std::io::BufRead;
 
@@ -39,7 +39,7 @@ struct ReaderState {
 }
 
 /// Why a line was rejected. The fault in the JSON is determined only when it must be reported.
-enum Refusal {
+pub(super) enum Refusal {
     NotJson,
     Fault(EventLineFault),
 }
@@ -152,7 +152,7 @@ impl ReaderState {
                 LineContent::ThreadName
             }
             "source" => {
-                self.describe_source(&fields)?;
+                describe_source(&mut self.source, &fields)?;
                 LineContent::Source
             }
             unknown => return Err(EventLineFault::UnknownEvent(unknown.to_owned()).into()),
@@ -182,32 +182,38 @@ impl ReaderState {
         self.source.usable_sizes |= fields.number("usable")?.is_some();
         Ok(Placement { address, size, stack, tag, surplus, weight })
     }
+}
 
-    /// Updates the source with the fields of the line, and keeps those that the line does not mention.
-    fn describe_source(&mut self, fields: &Fields<'_>) -> Result<(), EventLineFault> {
-        let mut source = self.source.clone();
-        let text_or = |text: &str, before: String| if text.is_empty() { before } else { text.to_owned() };
-        source.program = text_or(fields.text("program")?, source.program);
-        source.host = text_or(fields.text("host")?, source.host);
-        source.pid = fields.number("pid")?.unwrap_or(source.pid);
-        source.parent_pid = fields.number("parent_pid")?.unwrap_or(source.parent_pid);
-        source.usable_sizes |= fields.truth("usable_sizes")?;
-        source.start_unix_ns = fields.number("start_unix_ns")?.unwrap_or(source.start_unix_ns);
-        source.sample_rate = match fields.number("sample_rate")? {
-            Some(0) => return Err(EventLineFault::Not("sample_rate", ExpectedValue::PositiveNumber)),
-            rate => rate.or(source.sample_rate),
-        };
-        source.context = text_or(fields.text("context")?, source.context);
-        source.runtime_parameters = text_or(fields.text("runtime_parameters")?, source.runtime_parameters);
-        if let Some(rate) = fields.fraction("samples_per_word") {
-            let word_bytes = u8::try_from(fields.required_number("word_bytes")?).unwrap_or(0);
-            let sampling = rate.and_then(|rate| WordSampling::new(rate, word_bytes));
-            source.word_sampling =
-                Some(sampling.ok_or(EventLineFault::Not("samples_per_word", ExpectedValue::Probability))?);
-        }
-        self.source = source;
-        Ok(())
+/// Updates the source with the fields of a line, and keeps those that the line does not mention. Nothing changes if a field has a fault.
+pub(super) fn describe_source(source: &mut Source, fields: &Fields<'_>) -> Result<(), EventLineFault> {
+    let mut new = source.clone();
+    let text_or = |text: &str, before: String| if text.is_empty() { before } else { text.to_owned() };
+    new.program = text_or(fields.text("program")?, new.program);
+    new.executable = text_or(fields.text("executable")?, new.executable);
+    new.host = text_or(fields.text("host")?, new.host);
+    new.pid = fields.number("pid")?.unwrap_or(new.pid);
+    new.parent_pid = fields.number("parent_pid")?.unwrap_or(new.parent_pid);
+    new.usable_sizes |= fields.truth("usable_sizes")?;
+    new.start_unix_ns = fields.number("start_unix_ns")?.unwrap_or(new.start_unix_ns);
+    new.sample_rate = match fields.number("sample_rate")? {
+        Some(0) => return Err(EventLineFault::Not("sample_rate", ExpectedValue::PositiveNumber)),
+        rate => rate.or(new.sample_rate),
+    };
+    new.context = text_or(fields.text("context")?, new.context);
+    new.runtime_parameters = text_or(fields.text("runtime_parameters")?, new.runtime_parameters);
+    if let Some(rate) = fields.fraction("samples_per_word") {
+        let word_bytes = u8::try_from(fields.required_number("word_bytes")?).unwrap_or(0);
+        let sampling = rate.and_then(|rate| WordSampling::new(rate, word_bytes));
+        new.word_sampling = Some(sampling.ok_or(EventLineFault::Not("samples_per_word", ExpectedValue::Probability))?);
     }
+    new.command = fields.texts("command")?.unwrap_or(new.command);
+    new.notes = fields.texts("notes")?.unwrap_or(new.notes);
+    new.clock = match fields.text("clock")? {
+        "" => new.clock,
+        unit => Clock::of_unit(unit).ok_or(EventLineFault::Not("clock", ExpectedValue::Clock))?,
+    };
+    *source = new;
+    Ok(())
 }
 
 /// The content of a line, before its time and thread are added.
@@ -224,7 +230,7 @@ impl From<EventKind> for LineContent {
 }
 
 /// The variable, type and heap of a block.
-fn tag(fields: &Fields<'_>, catalog: &mut Catalog) -> Result<TagId, EventLineFault> {
+pub(super) fn tag(fields: &Fields<'_>, catalog: &mut Catalog) -> Result<TagId, EventLineFault> {
     let (variable, type_name, heap) = (fields.text("variable")?, fields.text("type")?, fields.heap()?);
     if variable.is_empty() && type_name.is_empty() && heap == Heap::Malloc {
         return Ok(TagId::NONE);
@@ -239,13 +245,13 @@ fn deallocation(fields: &Fields<'_>) -> Result<EventKind, EventLineFault> {
 }
 
 /// The usable bytes beyond those expected; `None` if the number does not fit.
-fn surplus(size: u64, usable: u64) -> Option<i32> {
+pub(super) fn surplus(size: u64, usable: u64) -> Option<i32> {
     i32::try_from(i128::from(usable) - i128::from(usable_of_size(size))).ok()
 }
 
 /// Uses `serde_json` to describe the fault, because the scanner is made for speed.
 #[cold]
-fn explain_not_json(text: &str) -> EventLineFault {
+pub(super) fn explain_not_json(text: &str) -> EventLineFault {
     match serde_json::from_str::<serde_json::Value>(text) {
         Ok(_) => EventLineFault::NotJson { column: 0, problem: "not understood".to_owned() },
         Err(error) => {
