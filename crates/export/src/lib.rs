@@ -20,6 +20,7 @@ mod json_stream;
 mod memtrace;
 mod pprof;
 mod speedscope;
+pub mod trim;
 
 pub use format::{
     EXPORTS, ExportError, ExportFormat, ExportOptions, Omission, Write, WriteHistory, WriteSnapshot, by_file_name,

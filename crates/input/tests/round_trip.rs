@@ -137,7 +137,10 @@ fn state(catalog: &Catalog, stacks: &Stacks, accounts: &Accounts) -> Vec<String>
 fn texts(recording: &Recording) -> Vec<String> {
     let catalog = recording.catalog();
     let stacks = Stacks::of(catalog);
-    let mut all = vec![format!("{:?}", recording.source())];
+    let modules: Vec<String> = (1..=catalog.modules.len() as u32)
+        .map(|module| frame(catalog, &highwater_model::Frame { module, ..Default::default() }))
+        .collect();
+    let mut all = vec![format!("{:?} {modules:?}", recording.source())];
     all.extend(
         catalog.thread_names().iter().map(|entry| format!("{:?} {}", entry.thread, catalog.strings.get(entry.name))),
     );

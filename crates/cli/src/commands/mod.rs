@@ -25,5 +25,6 @@ pub mod snapshots;
 pub mod summary;
 pub mod symbolize;
 pub mod timeline;
+pub mod trim;
 pub mod view;
 pub mod watch;

@@ -11,13 +11,12 @@ use highwater_model::{
 };
 use std::io::{self, Write};
 
-/// Writes a recording step by step. Holds one line, and a bit for each stack, frame and module of the catalog.
+/// Writes a recording step by step. Holds one line, and a bit for each stack and frame of the catalog.
 pub struct RecordedLinesWriter<W> {
     out: W,
     line: Vec<u8>,
     stacks: WrittenNumbers,
     frames: WrittenNumbers,
-    modules: WrittenNumbers,
     /// The stack of calls whose lines are still to be written.
     pending: Vec<StackId>,
     too_long: u64,
@@ -48,14 +47,13 @@ impl WrittenNumbers {
 pub(super) type Line<'a> = JsonObjectWriter<&'a mut Vec<u8>>;
 
 impl<W: Write> RecordedLinesWriter<W> {
-    /// Begins: writes what is known of the source, and the names of threads.
+    /// Begins: writes what is known of the source, the names of threads, and the modules.
     pub fn new(out: W, source: &Source, catalog: &Catalog) -> io::Result<Self> {
         let mut writer = Self {
             out,
             line: Vec::new(),
             stacks: WrittenNumbers::default(),
             frames: WrittenNumbers::default(),
-            modules: WrittenNumbers::default(),
             pending: Vec::new(),
             too_long: 0,
         };
@@ -69,6 +67,9 @@ impl<W: Write> RecordedLinesWriter<W> {
             writer.line.clear();
             write_thread_name(entry.thread, catalog.strings.get(entry.name), &mut writer.line)?;
             writer.flush_line()?;
+        }
+        for number in 1..=catalog.modules.len() as u32 {
+            writer.define_module(number, catalog)?;
         }
         Ok(writer)
     }
@@ -227,9 +228,6 @@ impl<W: Write> RecordedLinesWriter<W> {
         let Some(&frame) = catalog.stacks.frame(id) else { return Ok(()) };
         let resolved = if catalog.stacks.is_resolved(id) { catalog.stacks.frame_ids(id) } else { 0..0 };
         let of = |number: u32| catalog.stacks.frame(FrameId(number)).copied().unwrap_or_default();
-        for module in resolved.clone().map(|number| of(number).module).chain([frame.module]) {
-            self.define_module(module, catalog)?;
-        }
         self.put("frame", |line| {
             line.number("frame", id.0.into())?;
             state_lines::put_frame(line, &frame, catalog)?;
@@ -252,12 +250,7 @@ impl<W: Write> RecordedLinesWriter<W> {
 
     /// Modules have numbers from 1, as in frames.
     fn define_module(&mut self, number: u32, catalog: &Catalog) -> io::Result<()> {
-        let Some(module) = number.checked_sub(1).and_then(|index| catalog.modules.get(index as usize)) else {
-            return Ok(());
-        };
-        if !self.modules.is_new(number) {
-            return Ok(());
-        }
+        let module = &catalog.modules[number as usize - 1];
         self.put("module", |line| {
             line.number("module", number.into())?;
             line.text("path", catalog.strings.get(module.path))?;
