@@ -132,10 +132,25 @@ pub fn start(path: &Path, arguments: &[OsString], library: &Path, variable: (&st
         preload.push(":");
         preload.push(others);
     }
+    let mut command = command(path, arguments)?;
+    command.env("LD_PRELOAD", preload).env(variable.0, variable.1);
+    spawn(path, command)
+}
+
+/// Starts the program without the library.
+pub fn start_unrecorded(path: &Path, arguments: &[OsString]) -> Result<Child, Failure> {
+    spawn(path, command(path, arguments)?)
+}
+
+fn command(path: &Path, arguments: &[OsString]) -> Result<Command, Failure> {
     let (name, arguments) = arguments.split_first().ok_or_else(|| Failure::Usage("no program given".into()))?;
     let mut command = Command::new(path);
     std::os::unix::process::CommandExt::arg0(&mut command, name);
-    command.args(arguments).env("LD_PRELOAD", preload).env(variable.0, variable.1);
+    command.args(arguments);
+    Ok(command)
+}
+
+fn spawn(path: &Path, mut command: Command) -> Result<Child, Failure> {
     inherited::pass_on_to(&mut command);
     command.spawn().map_err(|error| Failure::in_file(path, format_args!("cannot be run: {}", reason(&error))))
 }

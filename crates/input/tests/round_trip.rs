@@ -3,7 +3,6 @@
 //! The comparison shares no code with either direction: it resolves every handle to the text that it stands for, and compares operation by operation.
 
 use highwater_export::{ExportOptions, Write, by_key};
-use highwater_model::groups::Metric;
 use highwater_model::{
     Accounts, AddressLedger, Anomaly, Block, Catalog, Clock, ColumnRange, Event, EventKind, Figures, FrameText, Heap,
     Module, Nanos, NumberLedger, Op, Placement, SampleSpacing, Source, SourceKind, StackId, Step, Tag, TagId, ThreadId,
@@ -21,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// The event lines of a recording.
 fn lines(recording: &Recording) -> Vec<u8> {
     let Write::History(write) = by_key("events-jsonl").unwrap().write() else { panic!("not a history") };
-    let options = ExportOptions { metric: Metric::default(), keep: None, memtrace_version: 3, recording: None };
+    let options = ExportOptions { memtrace_version: 3, ..ExportOptions::default() };
     let mut out = Vec::new();
     assert_eq!(write(recording, &options, &mut out).unwrap(), []);
     out

@@ -56,6 +56,8 @@ pub struct RecorderOptions {
     pub mappings: bool,
     /// Recordings name programs without their arguments.
     pub no_args: bool,
+    /// A text about the run that every recording keeps.
+    pub context: String,
 }
 
 /// The streams of recordings: their destination, their format, and the thread that finds names.
@@ -357,6 +359,7 @@ impl Recorder {
             late: is_on_demand(self.streams.as_ref()),
             usable_sizes: true,
             sample_rate: self.options.sample_rate,
+            context: self.options.context.clone(),
             flush_every: FLUSH_EVERY,
         };
         let file = if is_first {

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   highwater export app.hw --to pprof -o app.pb.gz   then: go tool pprof app.pb.gz
+  highwater export app.hw --to pprof --per-block -o blocks.pb   a sample per block
   highwater export app.hw --to flamegraph --at peak -o peak.svg
   highwater export app.hw --to folded --metric allocated -o - | less
   highwater export app.hw --to speedscope -o a.speedscope.json   for speedscope.app
@@ -53,6 +54,9 @@ pub struct Export {
     /// Which version of the memtrace format is written: 2 is read by older tools, 3 knows domains
     #[arg(long, value_name = "2|3", default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=3))]
     memtrace_version: u8,
+    /// In pprof, one sample for each live block, with labels for its address, its time of birth and its thread
+    #[arg(long)]
+    per_block: bool,
     /// Stop with exit code 1 if the file is damaged, instead of using the rest of it
     #[arg(long)]
     strict: bool,
@@ -71,6 +75,9 @@ fn format_parser() -> impl TypedValueParser<Value = &'static dyn ExportFormat> {
 impl Export {
     /// Writes the file.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        if self.per_block && self.format().key() != "pprof" {
+            return Err(Failure::Usage(format!("--per-block is for --to pprof, not for {}", self.format().key())));
+        }
         let to_stdout = self.output == Path::new("-");
         if to_stdout && self.format().is_binary() && io::stdout().is_terminal() {
             return Err(Failure::Usage(format!(
@@ -91,6 +98,12 @@ impl Export {
         let is_at_peak = self.ranking.metric == Metric::Peak && !opened.source().snapshot;
         let when = if is_at_peak { &When::Peak } else { &self.instant.when };
         let of_blocks = self.filters.of_blocks();
+        if self.per_block && opened.source().aggregated {
+            return Err(Failure::in_file(
+                &self.input.path,
+                "knows figures by site, not single blocks: without --per-block",
+            ));
+        }
         let snapshot = opened.snapshot_of(when, &of_blocks)?;
         must_be_known(self.ranking.metric, &snapshot)?;
         let keep = self.filters.keep();
@@ -110,7 +123,9 @@ impl Export {
 
     fn options<'a>(&self, keep: Keep<'a>) -> ExportOptions<'a> {
         let metric = self.ranking.metric;
-        ExportOptions { metric, keep, memtrace_version: self.memtrace_version, recording: None }
+        let (per_block, uncompressed) = (self.per_block, is_uncompressed(&self.output));
+        let memtrace_version = self.memtrace_version;
+        ExportOptions { metric, keep, memtrace_version, per_block, uncompressed, recording: None }
     }
 
     /// Writes to the named file, or to standard output.
@@ -152,6 +167,11 @@ impl Export {
         }
         Ok(())
     }
+}
+
+/// True for the name of a pprof file that is not gzipped.
+pub fn is_uncompressed(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "pb")
 }
 
 /// The failure for an export that could not be written.

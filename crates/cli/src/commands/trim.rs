@@ -12,7 +12,6 @@ use highwater_export::trim::{LeftOut, NameKey, Names, Share, TrimError, TrimOpti
 use highwater_export::{ExportOptions, Omission, Write, by_key};
 use highwater_input::{cannot_write_temporary, temporary_file};
 use highwater_model::When;
-use highwater_model::groups::Metric;
 use highwater_store::{Moment, Recording, RecordingError};
 use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write as _};
@@ -147,7 +146,7 @@ impl Trim {
 
     fn say(&self, output: &mut Output, trimmed: &Trimmed, size: u64, options: &TrimOptions) -> Result<(), Failure> {
         let what = if options.keep.is_some() { "a sample of " } else { "" };
-        let events = counted(trimmed.written.events, "event");
+        let events = counted(trimmed.events, "event");
         output.line(&format!("{}: {what}{events}, {}", self.output.display(), bytes(size)))?;
         if let Some(sampling) = &trimmed.sampling {
             output.line(&format!("sampled: {sampling}; all figures are estimates"))?;
@@ -207,7 +206,7 @@ impl Trim {
         };
         let is_old = opened.format().key() == "memtrace" && opened.stats().version < 3;
         let memtrace_version = if is_old { 2 } else { 3 };
-        let export = ExportOptions { metric: Metric::default(), keep: None, memtrace_version, recording: None };
+        let export = ExportOptions { memtrace_version, ..ExportOptions::default() };
         let mut out = BufWriter::new(&file);
         let target = self.output.display().to_string();
         let left_out = write(&recording, &export, &mut out).map_err(|error| export::failure(&target, error))?;

@@ -59,6 +59,8 @@ pub struct Trimmed {
     pub file: File,
     /// Its size.
     pub written: Written,
+    /// The number of events in it: not those that led to the state it begins with.
+    pub events: u64,
     /// The number of names that were replaced.
     pub renamed: u64,
     /// The sampling that the file now has, in words, if blocks were left out.
@@ -104,6 +106,7 @@ pub fn trim(recording: &Recording, options: &TrimOptions, target: File) -> Resul
         before: NumberLedger::default(),
         phase: if options.from == Moment::Start { Phase::Inside } else { Phase::Before },
         sampler,
+        events: 0,
     };
     let mut written = Ok(());
     let walked = recording.walk(|seen| match job.see(seen, &mut renamer) {
@@ -126,7 +129,7 @@ pub fn trim(recording: &Recording, options: &TrimOptions, target: File) -> Resul
     };
     let born_late = job.sampler.as_ref().is_some_and(BlockSampler::has_late_births);
     let (written, file) = job.writer.finish(renamer.catalog(), &Source { duration, ..source })?;
-    Ok(Trimmed { file, written, renamed: renamer.renamed(), sampling, born_late })
+    Ok(Trimmed { file, written, events: job.events, renamed: renamer.renamed(), sampling, born_late })
 }
 
 /// A snapshot has neither a window nor events: only its names and its description can change.
@@ -144,7 +147,8 @@ fn trim_snapshot(
     let snapshot = snapshot.map_err(|error| TrimError::Read(io::Error::other(error.to_string())))?;
     let state = snapshot.accounts.to_state();
     let (file, written) = write_snapshot(target, &source, renamer.catalog(), &state)?;
-    Ok(Trimmed { file, written, renamed: renamer.renamed(), sampling: None, born_late: false })
+    let (events, renamed) = (written.events, renamer.renamed());
+    Ok(Trimmed { file, written, events, renamed, sampling: None, born_late: false })
 }
 
 /// What a reader of the file must know of it.
@@ -179,6 +183,7 @@ struct Trimming<'a> {
     before: NumberLedger,
     phase: Phase,
     sampler: Option<BlockSampler>,
+    events: u64,
 }
 
 /// True if a step comes after an instant; `ledger` is the state before it.
@@ -237,7 +242,10 @@ impl Trimming<'_> {
     fn write(&mut self, steps: &[Step], renamer: &mut Renamer<'_>) -> io::Result<()> {
         for step in steps {
             match (self.phase, self.sampler.is_some()) {
-                (Phase::Inside, _) => self.writer.step(&renamer.step(step), renamer.catalog())?,
+                (Phase::Inside, _) => {
+                    self.events += u64::from(step.op.is_event());
+                    self.writer.step(&renamer.step(step), renamer.catalog())?;
+                }
                 (Phase::Before, true) => self.before.replay(step),
                 (Phase::Before, false) => {}
             }
