@@ -38,8 +38,8 @@ pub struct SnapshotArgs {
     #[arg(long, value_name = "DIR")]
     contents_dir: Option<PathBuf>,
     /// All live processes at once: a table, or with -o one pprof file whose samples have the labels process_name and process_id
-    #[arg(long, conflicts_with_all = ["pid", "name", "contents", "contents_dir"])]
-    all: bool,
+    #[arg(long = "all", conflicts_with_all = ["pid", "name", "contents", "contents_dir"])]
+    every_process: bool,
     #[command(flatten)]
     collector: Asking,
 }
@@ -50,7 +50,7 @@ const MOST_CONTENTS: u64 = 1 << 20;
 impl SnapshotArgs {
     /// Takes the snapshot, and shows or writes it.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        if self.all {
+        if self.every_process {
             return all::run(&self.delivery, &self.collector, output);
         }
         let with_contents = self.contents.is_some() || self.contents_dir.is_some();

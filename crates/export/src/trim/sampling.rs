@@ -77,6 +77,13 @@ impl Sizes {
         self.0[Self::class(size)] += 1;
     }
 
+    /// A block has become larger.
+    fn move_up(&mut self, from: u64, to: u64) {
+        let count = &mut self.0[Self::class(from)];
+        *count = count.saturating_sub(1);
+        self.add(to);
+    }
+
     /// How many allocations are kept, on average, with a rate.
     fn kept(&self, rate: f64, before: Option<u64>) -> f64 {
         let of_class = |(class, count): (usize, &u64)| *count as f64 * chance(Self::size_of(class), rate, before);
@@ -134,7 +141,10 @@ impl BlockSampler {
                 WalkItem::Step(ledger, Step { op: Op::Reallocate { id, size, .. }, .. }) => {
                     let was = ledger.find(*id).map_or(0, |block| block.size);
                     let largest = self.largest.entry(*id).or_insert(was);
-                    *largest = (*largest).max(*size);
+                    if size > largest {
+                        sizes.move_up(*largest, *size);
+                        *largest = *size;
+                    }
                 }
                 WalkItem::Stored(ledger) => ledger.accounts().blocks().for_each(|block| sizes.add(block.size)),
                 _ => {}
