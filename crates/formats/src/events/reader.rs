@@ -265,8 +265,9 @@ pub(super) fn explain_not_json(text: &str) -> EventLineFault {
 #[cfg(test)]
 mod tests {
     use super::super::lines::MAX_LINE_BYTES;
+    use super::super::recorded::{RecordedItem, RecordedLinesReader};
     use super::*;
-    use highwater_model::FrameText;
+    use highwater_model::{FrameText, NumberLedger};
     use std::io::{self, BufReader, Read};
 
     /// The lines, errors as texts, and the reader's final state.
@@ -297,10 +298,23 @@ mod tests {
     #[test]
     fn the_lines_shown_in_the_documentation_are_good() {
         let documentation = include_str!("../../../../docs/events.md");
-        let shown: Vec<&str> = documentation.lines().filter(|line| line.starts_with("{\"event\"")).collect();
-        assert_eq!(shown.len(), 6);
-        let (lines, ..) = read(shown.join("\n").as_bytes());
+        let (plain, recorded) = documentation.split_once("## The lines of a recording").unwrap();
+        let shown = |text: &'static str| {
+            let lines = text.lines().filter(|line| line.starts_with("{\"event\""));
+            lines.collect::<Vec<&str>>()
+        };
+        assert_eq!((shown(plain).len(), shown(recorded).len()), (6, 8));
+        let (lines, ..) = read(shown(plain).join("\n").as_bytes());
         assert!(lines.iter().all(Result::is_ok), "{lines:?}");
+        let text = shown(recorded).join("\n");
+        let (mut catalog, mut ledger) = (Catalog::default(), NumberLedger::default());
+        let mut reader = RecordedLinesReader::new(text.as_bytes());
+        while let Some(item) = reader.next(&mut catalog, &ledger) {
+            if let RecordedItem::Step(step) = item.unwrap() {
+                ledger.replay(&step);
+            }
+        }
+        assert_eq!(ledger.accounts().events(), 2);
     }
 
     #[test]

@@ -352,6 +352,9 @@ const MOST_SAMPLES: u64 = 1 << 62;
 /// The counters of anomalies that every keyframe has.
 const FIRST_COUNTERS: usize = 11;
 
+/// The limit of rows in a state that is not from a keyframe. It keeps sums of their counts far from wrapping.
+const MOST_ROWS: usize = 1 << 22;
+
 /// True if every counter is within the bounds that a stored keyframe has, and the blocks are in order and refer to existing threads.
 pub fn are_counters_bounded(state: &AccountsState) -> bool {
     let is_bounded = |figures: &Figures| {
@@ -379,7 +382,9 @@ pub fn are_counters_bounded(state: &AccountsState) -> bool {
         block.id.0 < state.next_id && block.time <= state.last_time && (block.thread as usize) < state.threads.len()
     };
     let rows = state.threads.iter().map(|thread| &thread.figures).chain(state.sites.figures()).chain(&state.tags);
-    state.next_id <= MOST_COUNTED
+    let row_count = state.threads.len() + state.sites.len() + state.tags.len();
+    row_count <= MOST_ROWS
+        && state.next_id <= MOST_COUNTED
         && state.events <= MOST_COUNTED
         && rows.chain([&state.totals.figures]).all(is_bounded)
         && state.blocks.iter().all(|block| is_known(&block))
