@@ -1,10 +1,11 @@
 //! Asking everything that can be asked of what the readers made of some bytes.
 
 use crate::heap::within_limit;
+use highwater_formats::events::recorded::{RecordedItem, RecordedLinesReader};
 use highwater_formats::events::{EventLine, EventLinesReader};
-use highwater_model::{Accounts, AddressLedger, Catalog, Heap, Nanos, Step, When, laws};
+use highwater_model::{Accounts, AddressLedger, Catalog, Heap, Nanos, NumberLedger, Step, When, laws};
 use highwater_store::history::{HistoryIndex, Work};
-use highwater_store::{Moment, Recording};
+use highwater_store::{Moment, Recording, is_usable_state};
 
 /// Opens a recording and asks it everything. Whatever the file says, the answers must keep the laws.
 pub fn examine_recording(file: &[u8]) {
@@ -65,6 +66,23 @@ fn look_at(before: &Accounts, step: &Step) {
 
 fn assert_lawful(accounts: &Accounts, when: &str) {
     assert_eq!(laws::violations(accounts), Vec::<String>::new(), "{when}");
+}
+
+/// Reads the lines of a recording to the end and replays them. Whatever state they begin with, the accounts must keep the laws.
+pub fn examine_recorded_lines(input: &[u8]) {
+    within_limit(input.len(), || {
+        let (mut catalog, mut ledger) = (Catalog::default(), NumberLedger::default());
+        let mut reader = RecordedLinesReader::new(input);
+        while let Some(line) = reader.next(&mut catalog, &ledger) {
+            match line {
+                Ok(RecordedItem::Step(step)) => ledger.replay(&step),
+                Ok(RecordedItem::State(state)) if is_usable_state(&state) => ledger = NumberLedger::from_state(*state),
+                Ok(_) => {}
+                Err(error) => drop(error.to_string()),
+            }
+        }
+        assert_lawful(ledger.accounts(), "after every line");
+    });
 }
 
 /// Reads event lines to the end and keeps accounts of them, which must keep the laws.

@@ -14,7 +14,7 @@ mod heap;
 mod reseal;
 mod scene;
 
-pub use examine::{examine_lines, examine_recording};
+pub use examine::{examine_lines, examine_recorded_lines, examine_recording};
 pub use examine_history::examine_history;
 pub use examine_hprof::examine_hprof;
 pub use examine_image::{examine_dlmalloc, examine_motoko};

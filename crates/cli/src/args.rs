@@ -87,10 +87,12 @@ pub enum Command {
     Timeline(commands::timeline::TimelineArgs),
     /// Open the viewer in the browser
     View(commands::view::ViewArgs),
-    /// Write an instant or the whole history in another tool's format: pprof, folded stacks, flame graph, speedscope, Firefox Profiler, DHAT, JSON, CSV, memtrace
+    /// Write an instant or the whole history in another tool's format: pprof, folded stacks, flame graph, speedscope, Firefox Profiler, DHAT, JSON, CSV, memtrace, events
     Export(commands::export::Export),
     /// Make a recording of another tool's file: heaptrack, memray, massif, DHAT, pprof, V8, HPROF, memtrace, JSON lines and more
     Import(commands::import::Import),
+    /// A part of a recording for sharing: a window, a sample, other names, without command line and host
+    Trim(commands::trim::Trim),
     /// Memory images: capture whole memories, look inside, script over them, change them
     Image(commands::image::ImageArgs),
     /// What a file is, from whom, how long, how big per event
@@ -119,7 +121,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Record", &["record", "listen", "connect", "c-library"]),
     ("Live", &["run", "ps", "snapshot", "watch", "set", "snapshots", "collector"]),
     ("Analyse", &["report", "leaks", "growth", "diff", "objects", "timeline", "view", "info", "check"]),
-    ("Convert", &["export", "import", "symbolize"]),
+    ("Convert", &["export", "import", "trim", "symbolize"]),
     ("Images", &["image"]),
     ("Shell", &["completions", "man", "help"]),
 ];

@@ -103,6 +103,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Timeline(timeline) => timeline.run(&mut output),
         Command::View(view) => view.run(&mut output),
         Command::Export(export) => export.run(&mut output),
+        Command::Trim(trim) => trim.run(&mut output),
         Command::Image(image) => image.run(&mut output),
         Command::Import(import) => import.run(&mut output),
         Command::Info(info) => info.run(&mut output),

@@ -159,13 +159,28 @@ pub fn start(
         preload.push(":");
         preload.push(others);
     }
-    let (name, arguments) = arguments.split_first().ok_or_else(|| Failure::Usage("no program given".into()))?;
-    let mut command = Command::new(path);
-    std::os::unix::process::CommandExt::arg0(&mut command, name);
-    command.args(arguments).env(variable.0, variable.1);
+    let mut command = command(path, arguments)?;
+    command.env(variable.0, variable.1);
     if !program.is_linked {
         command.env("LD_PRELOAD", preload);
     }
+    spawn(path, command)
+}
+
+/// Starts the program without the library.
+pub fn start_unrecorded(path: &Path, arguments: &[OsString]) -> Result<Child, Failure> {
+    spawn(path, command(path, arguments)?)
+}
+
+fn command(path: &Path, arguments: &[OsString]) -> Result<Command, Failure> {
+    let (name, arguments) = arguments.split_first().ok_or_else(|| Failure::Usage("no program given".into()))?;
+    let mut command = Command::new(path);
+    std::os::unix::process::CommandExt::arg0(&mut command, name);
+    command.args(arguments);
+    Ok(command)
+}
+
+fn spawn(path: &Path, mut command: Command) -> Result<Child, Failure> {
     inherited::pass_on_to(&mut command);
     command.spawn().map_err(|error| Failure::in_file(path, format_args!("cannot be run: {}", reason(&error))))
 }

@@ -16,6 +16,17 @@ pub fn parse_sample(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A sampling rate as OCaml's memtrace has it: the chance of each word of 8 bytes to be a sample. Returns the mean number of bytes from one sample to the
+/// next; 0 if every word is one, which is every block.
+pub fn parse_sample_rate(text: &str) -> Result<u64, String> {
+    const WORD_BYTES: f64 = 8.0;
+    /// Beyond it, no program would ever have a sample.
+    const MOST: f64 = (1u64 << 50) as f64;
+    let rate = text.parse::<f64>().ok().filter(|rate| *rate > 0.0 && *rate <= 1.0 && WORD_BYTES / rate <= MOST);
+    let rate = rate.ok_or("not a rate: the chance of each word of 8 bytes to be a sample, such as 1e-4, at most 1")?;
+    Ok(if rate == 1.0 { 0 } else { (WORD_BYTES / rate).round() as u64 })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,6 +41,18 @@ mod tests {
             assert!(parse_bytes(wrong).is_err(), "{wrong}");
         }
         assert_eq!((parse_sample("off"), parse_sample("0"), parse_sample("4k")), (Ok(0), Ok(0), Ok(4096)));
+    }
+
+    #[test]
+    fn rates_are_chances_of_words() {
+        let cases =
+            [("1e-4", 80_000), ("0.0001", 80_000), ("1e-6", 8_000_000), ("0.5", 16), ("1", 0), ("3e-4", 26_667)];
+        for (text, bytes) in cases {
+            assert_eq!(parse_sample_rate(text), Ok(bytes), "{text}");
+        }
+        for wrong in ["", "0", "-1e-4", "1.5", "nan", "inf", "1e-300", "1e-4%", "512KiB"] {
+            assert!(parse_sample_rate(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

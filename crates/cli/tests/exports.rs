@@ -425,3 +425,37 @@ fn odd_names_and_stacks_survive_every_format() {
     assert_eq!(points[0]["fs"], json!(["Map<u8, \"x\">::new\nnext", "again", "again", "[u8; 4]"]));
     assert_eq!(points.as_array().unwrap().len(), 3);
 }
+
+/// Fuchsia's heapdump gives each block a sample with these labels.
+#[test]
+fn a_sample_per_block_has_its_address_its_time_and_its_thread() {
+    let place = in_the_kitchen();
+    exported(&place, "--to pprof --at peak --per-block");
+    let raw = pprof(place.path(), &["-raw", "exported"]);
+    let totals = place.json("report kitchen.hw --at peak")["totals"].clone();
+    assert_eq!(raw_totals(&raw)["inuse_space"], totals["live_bytes"].as_u64().unwrap());
+    assert_eq!(raw_totals(&raw)["alloc_space"], totals["allocated_bytes"].as_u64().unwrap());
+    let tags = pprof(place.path(), &["-tags", "exported"]);
+    for text in ["address:", "0x1000", "0x2000", "0x3000", "main[1]", "worker[2]", "timestamp:"] {
+        assert!(tags.contains(text), "'{text}' is not in:\n{tags}");
+    }
+    assert!(raw.contains("timestamp:[4000000000 nanoseconds]"), "{raw}");
+    let top = pprof(place.path(), &["-top", "-unit=B", "-tagfocus=address=0x2000", "exported"]);
+    assert!(top.contains("500B") && top.contains("chop") && !top.contains("bake"), "{top}");
+    let run = place.highwater("export kitchen.hw --to json --per-block -o no");
+    assert_eq!((run.code, run.stderr.contains("--per-block is for --to pprof")), (2, true));
+}
+
+#[test]
+fn a_file_named_pb_is_not_gzipped() {
+    let place = in_the_kitchen();
+    assert_eq!(place.highwater("export kitchen.hw --to pprof -o plain.pb").code, 0);
+    assert_eq!(place.highwater("export kitchen.hw --to pprof -o packed.pb.gz").code, 0);
+    let (plain, packed) =
+        (std::fs::read(place.file("plain.pb")).unwrap(), std::fs::read(place.file("packed.pb.gz")).unwrap());
+    assert_eq!((&packed[..2], plain[0]), (&[0x1f, 0x8b][..], 0x0a));
+    let mut unpacked = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut unpacked).unwrap();
+    assert_eq!(unpacked, plain);
+    assert_eq!(pprof(place.path(), &["-raw", "plain.pb"]), pprof(place.path(), &["-raw", "packed.pb.gz"]));
+}

@@ -242,3 +242,84 @@ fn many_threads_that_come_and_go_keep_their_names() {
     assert!(keepers.clone().all(|thread| thread["live_blocks"] == 5), "blocks outlive their threads");
     let _ = programs::c("holder");
 }
+
+fn pprof(collector: &Collector, arguments: &[&str]) -> String {
+    let output = Command::new("go")
+        .args(["tool", "pprof"])
+        .args(arguments)
+        .current_dir(collector.place.path())
+        .env("HOME", collector.place.path())
+        .env("PPROF_TMPDIR", collector.place.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn one_snapshot_of_all_processes_says_which_is_which() {
+    let collector = Collector::new();
+    let (mut small, mut large) = (collector.holder(&[]), collector.holder(&[]));
+    small.tell("keep 10 100");
+    large.tell("keep 1000 100");
+    let all = collector.json("snapshot --all");
+    let processes = all["processes"].as_array().unwrap();
+    let of = |pid: u32| processes.iter().find(|process| process["pid"] == pid).unwrap()["live_bytes"].as_u64().unwrap();
+    assert_eq!(processes[0]["pid"], large.pid);
+    assert_eq!(of(large.pid) - of(small.pid), 99_000);
+    assert_eq!(
+        all["live_bytes"].as_u64().unwrap(),
+        processes.iter().map(|one| one["live_bytes"].as_u64().unwrap()).sum::<u64>()
+    );
+    let table = collector.highwater("snapshot --all").succeeded().stdout_text();
+    assert!(table.contains(&small.pid.to_string()) && table.contains("holder") && table.contains("all"), "{table}");
+    for file in ["all.pb.gz", "all.pb"] {
+        collector.highwater(&format!("snapshot --all --per-block -o {file}")).succeeded();
+        let tags = pprof(&collector, &["-tags", "-unit=B", file]);
+        for text in ["process_name", "holder", "process_id", &small.pid.to_string(), &large.pid.to_string(), "address"]
+        {
+            assert!(tags.contains(text), "'{text}' is not in:\n{tags}");
+        }
+        let focus = format!("-tagfocus=process_id={}:{}", small.pid, small.pid);
+        let top = pprof(&collector, &["-top", "-unit=B", "-nodefraction=0", &focus, file]);
+        let row = top.lines().find(|line| line.contains("keep_blocks")).unwrap_or_else(|| panic!("{top}"));
+        assert!(row.trim().starts_with("1000B"), "{top}");
+    }
+    for (options, word) in [
+        ("--all -o all.hw", ".pb"),
+        ("--all --by thread", "--by"),
+        ("--all --per-block", "-o"),
+        ("--all --pid 1", "cannot be used with"),
+    ] {
+        let run = collector.highwater(&format!("snapshot {options}"));
+        assert_eq!(run.shell_status(), 2, "{options}");
+        assert!(run.stderr_text().contains(word), "{options}: {}", run.stderr_text());
+    }
+}
+
+#[test]
+fn contents_become_files_named_by_address() {
+    let collector = Collector::new();
+    let mut holder = collector.holder(&["--allow-contents"]);
+    let pid = holder.pid;
+    holder.tell("keep 50 100");
+    collector.highwater(&format!("snapshot --pid {pid} -o held.json --contents-dir blocks")).succeeded();
+    let document: Value = serde_json::from_slice(&std::fs::read(collector.place.file("held.json")).unwrap()).unwrap();
+    let blocks = document["blocks"].as_array().unwrap();
+    for block in blocks.iter().filter(|block| block["heap"] == "malloc") {
+        let path = collector.place.file("blocks").join(block["address"].as_str().unwrap());
+        assert_eq!(std::fs::metadata(path).unwrap().len(), block["size"].as_u64().unwrap(), "{block}");
+    }
+    let again = collector.highwater(&format!("snapshot --pid {pid} --contents-dir blocks"));
+    assert_eq!(again.shell_status(), 1);
+    assert!(again.stderr_text().contains("is not empty"), "{}", again.stderr_text());
+    // Only the first bytes, and only of some blocks.
+    collector
+        .highwater(&format!("snapshot --pid {pid} --filter size:100..100 --contents 10 --contents-dir few"))
+        .succeeded();
+    let files: Vec<_> = std::fs::read_dir(collector.place.file("few")).unwrap().map(Result::unwrap).collect();
+    assert!(files.len() >= 50 && files.iter().all(|file| file.metadata().unwrap().len() == 10), "{}", files.len());
+    let closed = collector.holder(&[]);
+    let refused = collector.highwater(&format!("snapshot --pid {} --contents-dir no", closed.pid));
+    assert!(refused.stderr_text().contains("--allow-contents") && !collector.place.file("no").exists());
+}

@@ -9,6 +9,22 @@ pub type Contents = HashMap<u64, Vec<u8>>;
 /// Reads contents of blocks, one after the other, in the format of [`protocol`](crate::protocol).
 pub fn read_contents(mut file: impl Read) -> io::Result<Contents> {
     let mut contents = Contents::new();
+    read_contents_into(&mut file, |address, bytes| {
+        // A mapping and the block at its beginning have the same address: the longer contents include both.
+        let known = contents.entry(address).or_default();
+        if known.len() < bytes.len() {
+            *known = bytes;
+        }
+        Ok(())
+    })?;
+    Ok(contents)
+}
+
+/// The same, block by block: holds the contents of one.
+pub fn read_contents_into(
+    mut file: impl Read,
+    mut block: impl FnMut(u64, Vec<u8>) -> io::Result<()>,
+) -> io::Result<()> {
     while let Some(address) = number(&mut file)? {
         let length = number(&mut file)?.ok_or(ErrorKind::UnexpectedEof)?;
         let mut bytes = Vec::new();
@@ -16,13 +32,9 @@ pub fn read_contents(mut file: impl Read) -> io::Result<Contents> {
         if bytes.len() as u64 != length {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        // A mapping and the block at its beginning have the same address: the longer contents include both.
-        let known = contents.entry(address).or_default();
-        if known.len() < bytes.len() {
-            *known = bytes;
-        }
+        block(address, bytes)?;
     }
-    Ok(contents)
+    Ok(())
 }
 
 /// The next number; `None` at the end.

@@ -1,6 +1,6 @@
 //! The output formats.
 
-use crate::{csv, dhat, firefox, flamegraph, folded, json, memtrace, pprof, snapshot, speedscope};
+use crate::{csv, dhat, events, firefox, flamegraph, folded, json, memtrace, pprof, snapshot, speedscope};
 use highwater_formats::flamegraph::FlameGraphError;
 use highwater_model::Snapshot;
 use highwater_model::groups::{Keep, Metric};
@@ -19,6 +19,8 @@ pub static EXPORTS: &[&dyn ExportFormat] = &[
     &csv::CsvExport,
     &memtrace::MemtraceExport,
     &snapshot::SnapshotExport,
+    &events::EventTextExport,
+    &events::EventLinesExport,
 ];
 
 /// An output format.
@@ -31,6 +33,11 @@ pub trait ExportFormat: Sync {
 
     /// The extension of its files, with the dot.
     fn ending(&self) -> &'static str;
+
+    /// Another extension of its files, which stands for a variant of the format; none if empty.
+    fn other_ending(&self) -> &'static str {
+        ""
+    }
 
     /// True if the output would garble a terminal.
     fn is_binary(&self) -> bool {
@@ -69,7 +76,7 @@ pub type WriteSnapshot = fn(&Snapshot, &ExportOptions<'_>, &mut dyn io::Write) -
 pub type WriteHistory = fn(&Recording, &ExportOptions<'_>, &mut dyn io::Write) -> Result<Vec<Omission>, ExportError>;
 
 /// Options of an export.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct ExportOptions<'a> {
     /// The figure to export, or to show first.
     pub metric: Metric,
@@ -79,6 +86,10 @@ pub struct ExportOptions<'a> {
     pub memtrace_version: u8,
     /// For [`Write::WithHistory`]: the events that led to the instant. `None` if only the instant is known, or if it was filtered block by block.
     pub recording: Option<&'a Recording>,
+    /// In pprof: one sample for each live block.
+    pub per_block: bool,
+    /// pprof is not gzipped.
+    pub uncompressed: bool,
 }
 
 /// A kind of data that a format cannot represent, and that was left out.
@@ -88,6 +99,11 @@ pub struct Omission {
     pub count: u64,
     /// A description for the user.
     pub what: &'static str,
+}
+
+/// The omissions that occurred.
+pub(crate) fn left_out(all: &[(u64, &'static str)]) -> Vec<Omission> {
+    all.iter().filter(|(count, _)| *count > 0).map(|&(count, what)| Omission { count, what }).collect()
 }
 
 /// Why a file could not be written.
@@ -123,7 +139,9 @@ pub fn by_key(key: &str) -> Option<&'static dyn ExportFormat> {
 
 /// The format of a file with this name: the one with the longest ending, since `.speedscope.json` ends in `.json` as well.
 pub fn by_file_name(name: &str) -> Option<&'static dyn ExportFormat> {
-    let matching = EXPORTS.iter().copied().filter(|format| name.ends_with(format.ending()));
+    let is_other =
+        |format: &dyn ExportFormat| !format.other_ending().is_empty() && name.ends_with(format.other_ending());
+    let matching = EXPORTS.iter().copied().filter(|format| name.ends_with(format.ending()) || is_other(*format));
     matching.max_by_key(|format| format.ending().len())
 }
 

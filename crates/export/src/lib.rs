@@ -10,6 +10,7 @@
 mod call_tree;
 mod csv;
 mod dhat;
+mod events;
 mod firefox;
 mod flamegraph;
 mod folded;
@@ -20,6 +21,7 @@ mod memtrace;
 mod pprof;
 mod snapshot;
 mod speedscope;
+pub mod trim;
 
 pub use format::{
     EXPORTS, ExportError, ExportFormat, ExportOptions, Omission, Write, WriteHistory, WriteSnapshot, by_file_name,

@@ -1,6 +1,6 @@
 //! OCaml's memtrace format: every event of a recording.
 
-use crate::format::{ExportError, ExportFormat, ExportOptions, Omission, Write};
+use crate::format::{ExportError, ExportFormat, ExportOptions, Omission, Write, left_out};
 use highwater_formats::memtrace::{self, TraceWriter, Version};
 use highwater_store::{Recording, WalkItem};
 use std::io;
@@ -52,10 +52,9 @@ fn write(
     walked.map_err(ExportError::Read)?;
     written?;
     let memtrace::MemtraceOmissions { remarks, unmatched, cut_stacks } = writer.finish(catalog)?.0;
-    let all = [
+    Ok(left_out(&[
         (remarks, "marks and gauges, which the format does not know, are left out"),
         (unmatched, "frees of blocks that are not known are left out"),
         (cut_stacks, "stacks are too deep for the format, and lack their innermost frames"),
-    ];
-    Ok(all.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| Omission { count, what }).collect())
+    ]))
 }

@@ -1,7 +1,7 @@
-//! Profiles for `go tool pprof` and everything else that takes a gzipped `profile.proto`.
+//! Profiles for `go tool pprof` and everything else that takes a `profile.proto`.
 
 use crate::format::{ExportError, ExportFormat, ExportOptions, Write};
-use highwater_formats::pprof;
+use highwater_formats::pprof::{self, PprofOptions};
 use highwater_model::Snapshot;
 use std::io;
 
@@ -14,11 +14,15 @@ impl ExportFormat for PprofExport {
     }
 
     fn about(&self) -> &'static str {
-        "Gzipped profile.proto for 'go tool pprof' and many others"
+        "Gzipped profile.proto for 'go tool pprof' and many others; not gzipped in a file named *.pb"
     }
 
     fn ending(&self) -> &'static str {
         ".pb.gz"
+    }
+
+    fn other_ending(&self) -> &'static str {
+        ".pb"
     }
 
     fn is_binary(&self) -> bool {
@@ -32,5 +36,6 @@ impl ExportFormat for PprofExport {
 }
 
 fn write(snapshot: &Snapshot, options: &ExportOptions<'_>, out: &mut dyn io::Write) -> Result<(), ExportError> {
-    Ok(pprof::write(snapshot, options.metric, options.keep, out)?)
+    let &ExportOptions { metric, keep, per_block, uncompressed, .. } = options;
+    Ok(pprof::write(snapshot, &PprofOptions { metric, keep, per_block, uncompressed }, out)?)
 }

@@ -20,13 +20,16 @@ mod fault;
 pub(crate) mod fields;
 mod lines;
 mod reader;
+pub mod recorded;
 pub(crate) mod scan;
 mod sniff;
 pub(crate) mod stack_texts;
+mod text;
 mod writer;
 
 pub use fault::{BadEventLine, EventLineFault, EventLinesError, ExpectedValue};
 pub use lines::MAX_LINE_BYTES;
 pub use reader::{EventLine, EventLinesReader};
 pub use sniff::looks_like_events;
+pub use text::EventTextWriter;
 pub use writer::{write_line, write_source, write_thread_name};

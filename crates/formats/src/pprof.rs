@@ -2,8 +2,8 @@
 //!
 //! Every sample has four values, named as in Go's heap profiles: `alloc_objects`, `alloc_space`, `inuse_objects` and `inuse_space`; samples of a
 //! memory image have only the last two. Their sums over all samples are the snapshot's totals, exact to the byte. A reallocation counts as an
-//! allocated object, since it hands out bytes again. If single blocks are known, samples of live blocks have the labels `thread`, `thread_id` and
-//! `bytes` (the size of each block). The bytes that a site allocated and no longer holds are one sample without labels. For a sampled recording the
+//! allocated object, since it hands out bytes again. If single blocks are known, samples of live blocks have the labels `thread`, `thread_id`,
+//! `bytes` (the size of each block) and, if they belong to one, `task`. The bytes that a site allocated and no longer holds are one sample without labels. For a sampled recording the
 //! values are estimates of the whole and must not be scaled again; the period is the sample rate.
 //!
 //! Format: <https://github.com/google/pprof/blob/main/proto/profile.proto>. Field numbers are named after it.
@@ -18,11 +18,11 @@ use crate::protobuf::ProtobufMessage;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use highwater_model::groups::{Keep, Metric};
-use highwater_model::{Snapshot, Source, ThreadAccount, ThreadId};
+use highwater_model::{Snapshot, Source, StringId, ThreadAccount, ThreadId};
 use samples::PprofSample;
 use std::io::{self, Write};
 use strings::Strings;
-use symbols::PprofSymbols;
+use symbols::{PprofSymbols, UsedIds};
 
 /// The numbers of the fields of a `Profile` message.
 #[allow(missing_docs, reason = "the names of the fields in profile.proto")]
@@ -68,27 +68,121 @@ fn lacking(source: &Source) -> usize {
     }
 }
 
-/// Writes the stacks of a snapshot that `keep` selects. Viewers show `default` first.
-pub fn write(snapshot: &Snapshot, default: Metric, keep: Keep<'_>, out: impl Write) -> io::Result<()> {
-    let mut out = GzEncoder::new(out, Compression::default());
-    let mut strings = Strings::default();
-    let mut symbols = PprofSymbols::new(&snapshot.catalog, &snapshot.source.program);
+/// How a profile is written.
+#[derive(Clone, Copy, Default)]
+pub struct PprofOptions<'a> {
+    /// The figure that viewers show first.
+    pub metric: Metric,
+    /// Only stacks with a frame that this filter accepts.
+    pub keep: Keep<'a>,
+    /// One sample for each live block, with the labels `address`, `timestamp` and `thread` that Fuchsia's heapdump has.
+    pub per_block: bool,
+    /// Not gzipped.
+    pub uncompressed: bool,
+}
 
-    let threads = thread_labels(snapshot, &mut strings);
+/// The process of a snapshot, if a profile has several.
+#[derive(Clone, Copy, Debug)]
+pub struct PprofProcess<'a> {
+    /// The program's name.
+    pub name: &'a str,
+    /// The process id.
+    pub pid: u32,
+}
 
-    let mut chunk = header(snapshot, default, &mut strings);
-    out.write_all(chunk.bytes())?;
-    for sample in samples::samples(snapshot, keep) {
-        chunk.clear();
-        let message = sample_message(&sample, lacking(&snapshot.source), &threads, &mut symbols, &mut strings);
-        chunk.message(profile_field::SAMPLE, &message);
-        out.write_all(chunk.bytes())?;
+/// Writes the stacks of a snapshot.
+pub fn write(snapshot: &Snapshot, options: &PprofOptions<'_>, out: impl Write) -> io::Result<()> {
+    let mut writer = PprofWriter::new(out, *options);
+    writer.add(snapshot, None)?;
+    writer.finish()
+}
+
+/// Writes a profile of one snapshot, or of several. Holds the texts and the tables of one snapshot.
+pub struct PprofWriter<'a, W: Write> {
+    out: PprofOutput<W>,
+    options: PprofOptions<'a>,
+    strings: Strings,
+    used: UsedIds,
+    has_begun: bool,
+}
+
+/// The bytes of a profile, gzipped or not.
+enum PprofOutput<W: Write> {
+    Gzipped(GzEncoder<W>),
+    Plain(W),
+}
+
+impl<W: Write> PprofOutput<W> {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Gzipped(out) => out.write_all(bytes),
+            Self::Plain(out) => out.write_all(bytes),
+        }
     }
-    out.write_all(symbols.finish(&mut strings).bytes())?;
-    chunk.clear();
-    strings.in_order().for_each(|text| chunk.text(profile_field::STRING_TABLE, text));
-    out.write_all(chunk.bytes())?;
-    out.finish()?.flush()
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Self::Gzipped(out) => out.finish()?.flush(),
+            Self::Plain(mut out) => out.flush(),
+        }
+    }
+}
+
+impl<'a, W: Write> PprofWriter<'a, W> {
+    /// A profile without samples.
+    pub fn new(out: W, options: PprofOptions<'a>) -> Self {
+        let out = match options.uncompressed {
+            true => PprofOutput::Plain(out),
+            false => PprofOutput::Gzipped(GzEncoder::new(out, Compression::default())),
+        };
+        Self { out, options, strings: Strings::default(), used: UsedIds::default(), has_begun: false }
+    }
+
+    /// Adds the samples of a snapshot. If there are several, each has a process, which its samples are labelled with. All have the sample types,
+    /// the time and the period of the first.
+    pub fn add(&mut self, snapshot: &Snapshot, process: Option<PprofProcess<'_>>) -> io::Result<()> {
+        let PprofOptions { metric, keep, per_block, .. } = self.options;
+        let strings = &mut self.strings;
+        if !self.has_begun {
+            self.has_begun = true;
+            self.out.write_all(header(snapshot, metric, strings).bytes())?;
+        }
+        let comments: Vec<u64> = comments(&snapshot.source).iter().map(|comment| strings.index(comment)).collect();
+        let mut chunk = ProtobufMessage::default();
+        chunk.ints(profile_field::COMMENT, &comments);
+        self.out.write_all(chunk.bytes())?;
+        let mut symbols = PprofSymbols::new(&snapshot.catalog, &snapshot.source.program, self.used);
+        let threads = thread_labels(snapshot, per_block, strings);
+        let of_process = process.map(|process| process_labels(process, strings));
+        for sample in samples::samples(snapshot, keep, per_block) {
+            chunk.clear();
+            let lacking = lacking(&snapshot.source);
+            let mut message = sample_message(snapshot, &sample, lacking, &threads, &mut symbols, strings);
+            of_process.iter().flatten().for_each(|label| message.message(sample_field::LABEL, label));
+            chunk.message(profile_field::SAMPLE, &message);
+            self.out.write_all(chunk.bytes())?;
+        }
+        let (tables, used) = symbols.finish(strings);
+        self.used = used;
+        self.out.write_all(tables.bytes())
+    }
+
+    /// Ends the profile.
+    pub fn finish(mut self) -> io::Result<()> {
+        let mut chunk = ProtobufMessage::default();
+        self.strings.in_order().for_each(|text| chunk.text(profile_field::STRING_TABLE, text));
+        self.out.write_all(chunk.bytes())?;
+        self.out.finish()
+    }
+}
+
+/// The labels of all samples of a process.
+fn process_labels(process: PprofProcess<'_>, strings: &mut Strings) -> [ProtobufMessage; 2] {
+    let name = label("process_name", strings, |label, strings| {
+        label.int(label_field::STR, strings.index(process.name));
+    });
+    let id = label("process_id", strings, |label, _| label.int(label_field::NUM, process.pid.into()));
+    [name, id]
 }
 
 fn header(snapshot: &Snapshot, default: Metric, strings: &mut Strings) -> ProtobufMessage {
@@ -106,8 +200,6 @@ fn header(snapshot: &Snapshot, default: Metric, strings: &mut Strings) -> Protob
     }
     profile.message(profile_field::PERIOD_TYPE, &value_type("space", "bytes", strings));
     profile.int(profile_field::PERIOD, source.sample_rate.unwrap_or(1));
-    let comments: Vec<u64> = comments(source).iter().map(|comment| strings.index(comment)).collect();
-    profile.ints(profile_field::COMMENT, &comments);
     profile
 }
 
@@ -151,9 +243,10 @@ struct ThreadLabel {
 }
 
 /// By index of the thread in the accounts.
-fn thread_labels(snapshot: &Snapshot, strings: &mut Strings) -> Vec<ThreadLabel> {
+fn thread_labels(snapshot: &Snapshot, per_block: bool, strings: &mut Strings) -> Vec<ThreadLabel> {
     let label = |thread: &ThreadAccount| {
         let name = match snapshot.catalog.thread_name(thread.id) {
+            name if per_block => strings.index(&format!("{name}[{}]", thread.id.0)),
             "" => strings.index(&thread.id.0.to_string()),
             name => strings.index(name),
         };
@@ -163,6 +256,7 @@ fn thread_labels(snapshot: &Snapshot, strings: &mut Strings) -> Vec<ThreadLabel>
 }
 
 fn sample_message(
+    snapshot: &Snapshot,
     sample: &PprofSample,
     lacking: usize,
     threads: &[ThreadLabel],
@@ -184,6 +278,24 @@ fn sample_message(
             label.int(label_field::NUM_UNIT, strings.index("bytes"));
         });
         message.message(sample_field::LABEL, &bytes);
+        if labels.task != StringId::EMPTY {
+            let task = label("task", strings, |label, strings| {
+                label.int(label_field::STR, strings.index(snapshot.catalog.strings.get(labels.task)));
+            });
+            message.message(sample_field::LABEL, &task);
+        }
+        if let Some(block) = &labels.block {
+            let address = label("address", strings, |label, strings| {
+                label.int(label_field::STR, strings.index(&format!("{:#x}", snapshot.address_of(block))));
+            });
+            message.message(sample_field::LABEL, &address);
+            let timestamp = label("timestamp", strings, |label, strings| {
+                label.int(label_field::NUM, block.time.0);
+                let unit = if snapshot.source.is_untimed() { snapshot.source.clock.unit().1 } else { "nanoseconds" };
+                label.int(label_field::NUM_UNIT, strings.index(unit));
+            });
+            message.message(sample_field::LABEL, &timestamp);
+        }
     }
     message
 }

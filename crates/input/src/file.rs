@@ -82,6 +82,18 @@ pub fn open_while(path: &Path, progress: &mut ProgressCallback<'_>) -> Result<In
             let opened = InputFile::new(path, format, OpenedContent::Recording(Arc::new(recording)), history.problems);
             Ok(InputFile { size, ..opened })
         }
+        Read::Steps(read) => {
+            let mut content = start.as_slice().chain(content);
+            let mut input = InputStream::new(&mut content, path, progress);
+            let read = read(&mut input, temporary_file()?).map_err(|error| match error {
+                InputError::Write(error) => cannot_write_temporary(error),
+                other => other,
+            })?;
+            let size = input.bytes_read();
+            let recording = recording_in(read.file, path)?;
+            let opened = InputFile::new(path, format, OpenedContent::Recording(Arc::new(recording)), read.problems);
+            Ok(InputFile { size, ..opened })
+        }
         Read::Profile(read) => {
             let mut content = start.as_slice().chain(content);
             let mut input = InputStream::new(&mut content, path, progress);

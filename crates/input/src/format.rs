@@ -4,7 +4,9 @@ use crate::error::InputError;
 use crate::problems::Problems;
 use crate::profile::Profile;
 use crate::stream::InputStream;
-use crate::{dhat, dump, events, heaptrack, hw, image, massif, memray, memtrace, objlog, pprof, v8_sampling};
+use crate::{
+    dhat, dump, events, heaptrack, hw, image, massif, memray, memtrace, objlog, pprof, recorded_events, v8_sampling,
+};
 use highwater_image::dumps::hprof::Hprof;
 use highwater_image::dumps::v8::V8Snapshot;
 use highwater_model::{Catalog, Damage, EventSink, Source, SourceKind};
@@ -28,6 +30,7 @@ pub static FORMATS: &[&dyn Format] = &[
     &dhat::DhatFormat,
     &massif::MassifFormat,
     &v8_sampling::V8SamplingFormat,
+    &recorded_events::RecordedEventsFormat,
     &events::EventLinesFormat,
     &objlog::ObjectLogFormat,
     &image::ImageFormat,
@@ -70,11 +73,23 @@ pub enum Read {
     History(fn(&mut InputStream<'_>, &mut dyn EventSink) -> Result<ReadHistory, InputError>),
     /// The file is a history whose events may come in any order of their times. The log sorts them, and has the catalog.
     Unordered(fn(&mut InputStream<'_>, &EventLog) -> Result<ReadHistory, InputError>),
+    /// The file has the operations of a recording, which are written as a recording into another file. It is read from front to back.
+    Steps(fn(&mut InputStream<'_>, File) -> Result<ReadSteps, InputError>),
     /// The file has figures at one instant or at several, and no events. It is read from front to back.
     Profile(fn(&mut InputStream<'_>) -> Result<Profile, InputError>),
     /// The file is the state of one memory, and is read with random access. It is written as a snapshot into another file. `None` if it turns out not
     /// to be such a file.
     State(ReadState),
+}
+
+/// Operations that were written as a recording.
+pub struct ReadSteps {
+    /// The file with the recording.
+    pub file: File,
+    /// Its size.
+    pub written: Written,
+    /// Problems found in the original file.
+    pub problems: Problems,
 }
 
 /// A state, or several, that were written as a recording.

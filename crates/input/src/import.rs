@@ -2,7 +2,7 @@
 
 use crate::error::InputError;
 use crate::file::{MEMORY_LIMIT, Sniffed, read_into, sniff, write_state};
-use crate::format::{Format, Read, ReadHistory, WrittenState};
+use crate::format::{Format, Read, ReadHistory, ReadSteps, WrittenState};
 use crate::problems::Problems;
 use crate::stream::{InputStream, ProgressCallback};
 use highwater_model::{Anomaly, Catalog, Event, EventSink, Source};
@@ -55,6 +55,11 @@ pub fn import(path: &Path, target: File, progress: &mut ProgressCallback<'_>) ->
             let history = read(&mut InputStream::new(&mut content, path, progress), &log)?;
             let written = log.save_into(target, &history.source).map_err(InputError::Write)?;
             Ok(Imported { written, problems: history.problems, holds: ImportedContent::Events })
+        }
+        Read::Steps(read) => {
+            let ReadSteps { written, problems, .. } =
+                read(&mut InputStream::new(&mut content, path, progress), target)?;
+            Ok(Imported { written, problems, holds: ImportedContent::Events })
         }
         Read::Profile(read) => {
             let mut profile = read(&mut InputStream::new(&mut content, path, progress))?;

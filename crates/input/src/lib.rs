@@ -30,6 +30,7 @@ mod objlog;
 mod pprof;
 mod problems;
 mod profile;
+mod recorded_events;
 mod stream;
 mod temporary;
 mod v8_sampling;
@@ -37,7 +38,9 @@ mod valgrind_frame;
 
 pub use error::InputError;
 pub use file::{InputFile, format_of_file, open, open_while};
-pub use format::{FORMATS, Format, Read, ReadHistory, ReadState, SNIFFED, WrittenState, format_of_source, recognize};
+pub use format::{
+    FORMATS, Format, Read, ReadHistory, ReadState, ReadSteps, SNIFFED, WrittenState, format_of_source, recognize,
+};
 pub use import::{Imported, ImportedContent, import};
 pub use problems::{BadLine, Problems};
 pub use profile::{Profile, ProfileSite, ProfileState};

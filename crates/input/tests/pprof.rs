@@ -425,7 +425,7 @@ fn forged_profiles_are_refused_or_bounded() {
 /// Exports a snapshot as pprof, and reads that.
 fn through_pprof(snapshot: &Snapshot) -> Arc<Snapshot> {
     let mut bytes = Vec::new();
-    highwater_formats::pprof::write(snapshot, Metric::Live, None, &mut bytes).unwrap();
+    highwater_formats::pprof::write(snapshot, &highwater_formats::pprof::PprofOptions::default(), &mut bytes).unwrap();
     let file = open_content(&bytes).unwrap();
     assert_eq!(file.format().key(), "pprof");
     snapshot_of(&file)

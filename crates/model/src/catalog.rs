@@ -46,6 +46,8 @@ pub struct Catalog {
     module_changes: Vec<u32>,
     thread_names: Vec<ThreadName>,
     latest_names: FxHashMap<ThreadId, StringId>,
+    /// See [`Catalog::no_task`]; [`TagId::NONE`] until it is asked for.
+    no_task: TagId,
 }
 
 impl Default for Catalog {
@@ -61,6 +63,7 @@ impl Default for Catalog {
             module_changes: Vec::new(),
             thread_names: Vec::new(),
             latest_names: FxHashMap::default(),
+            no_task: TagId::NONE,
         }
     }
 }
@@ -148,6 +151,16 @@ impl Catalog {
             }
             _ => false,
         }
+    }
+
+    /// A tag that says that nothing is known of a block, and that it belongs to no task. A block that is resized keeps its tag if the new one is
+    /// [`TagId::NONE`]; this one takes it away.
+    pub fn no_task(&mut self) -> TagId {
+        if self.tags.get(self.no_task.0 as usize) != Some(&Tag::default()) || self.no_task == TagId::NONE {
+            let known = self.tags.iter().skip(1).position(|tag| *tag == Tag::default());
+            self.no_task = known.map_or_else(|| self.push_tag(Tag::default()), |at| TagId(at as u32 + 1));
+        }
+        self.no_task
     }
 
     /// True if some block may belong to a task.

@@ -102,8 +102,6 @@ pub struct ProcessRecording {
     unrecorded: UnrecordedPrograms,
     /// The tag of mappings.
     tag: TagId,
-    /// The tag of blocks that were resized outside of any task.
-    no_task: Option<TagId>,
 }
 
 /// The result of recording a process.
@@ -209,7 +207,6 @@ impl ProcessRecording {
             inherited_frees: 0,
             unrecorded: UnrecordedPrograms::default(),
             tag,
-            no_task: None,
         };
         // A client that is connected already gets everything from the start.
         recording.tend_streams(now);

@@ -58,6 +58,8 @@ pub struct RecorderOptions {
     pub no_args: bool,
     /// The program began before its recording: it has blocks that the recording does not know.
     pub late: bool,
+    /// A text about the run that every recording keeps.
+    pub context: String,
 }
 
 /// The streams of recordings: their destination, their format, and the thread that finds names.
@@ -359,6 +361,7 @@ impl Recorder {
             late: self.options.late || is_on_demand(self.streams.as_ref()),
             usable_sizes: true,
             sample_rate: self.options.sample_rate,
+            context: self.options.context.clone(),
             flush_every: FLUSH_EVERY,
         };
         let file = if is_first {

@@ -24,6 +24,7 @@ use std::sync::Arc;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   highwater export app.hw --to pprof -o app.pb.gz   then: go tool pprof app.pb.gz
+  highwater export app.hw --to pprof --per-block -o blocks.pb   a sample per block
   highwater export app.hw --to flamegraph --at peak -o peak.svg
   highwater export app.hw --to folded --metric allocated -o - | less
   highwater export app.hw --to speedscope -o a.speedscope.json   for speedscope.app
@@ -33,6 +34,8 @@ use std::sync::Arc;
   highwater export app.hw --to csv --at peak -o sites.csv   for a spreadsheet
   highwater export app.hw --to memtrace -o app.ctf   for viewers of OCaml traces
   highwater export app.hw --at peak -o peak.hw   a snapshot, for 'highwater diff'
+  highwater export app.hw --to events -o - | less   every event, one line each
+  highwater export app.hw --to events -o app.jsonl   'import' takes it back
 
 A file that could not be written completely is not left behind.")]
 pub struct Export {
@@ -55,10 +58,16 @@ pub struct Export {
     /// Which version of the memtrace format is written: 2 is read by older tools, 3 knows domains
     #[arg(long, value_name = "2|3", default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=3))]
     memtrace_version: u8,
+    /// In pprof, one sample for each live block, with labels for its address, its time of birth and its thread
+    #[arg(long)]
+    per_block: bool,
     /// Stop with exit code 1 if the file is damaged, instead of using the rest of it
     #[arg(long)]
     strict: bool,
 }
+
+/// The key of the events as JSON lines.
+const LINES: &str = "events-jsonl";
 
 /// Parser for `--to`: the formats of the registry.
 fn format_parser() -> impl TypedValueParser<Value = &'static dyn ExportFormat> {
@@ -71,6 +80,9 @@ impl Export {
     /// Writes the file.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let format = self.format()?;
+        if self.per_block && format.key() != "pprof" {
+            return Err(Failure::Usage(format!("--per-block is for --to pprof, not for {}", format.key())));
+        }
         let to_stdout = self.output == Path::new("-");
         if to_stdout && format.is_binary() && io::stdout().is_terminal() {
             return Err(Failure::Usage(format!(
@@ -93,6 +105,12 @@ impl Export {
         let is_at_peak = self.ranking.metric == Metric::Peak && !opened.source().snapshot;
         let when = if is_at_peak { &When::Peak } else { &self.instant.when };
         let of_blocks = self.filters.of_blocks();
+        if self.per_block && opened.source().aggregated {
+            return Err(Failure::in_file(
+                &self.input.path,
+                "knows figures by site, not single blocks: without --per-block",
+            ));
+        }
         let snapshot = opened.snapshot_of(when, &of_blocks)?;
         must_be_known(self.ranking.metric, &snapshot)?;
         let keep = self.filters.keep();
@@ -104,13 +122,15 @@ impl Export {
         if has_history { opened.ask(|_| Ok(())) } else { Ok(()) }
     }
 
-    /// The format that `--to` names, or else the ending of the file.
+    /// The format that `--to` names, or else the ending of the file. Events have two forms: the ending says which one is meant.
     fn format(&self) -> Result<&'static dyn ExportFormat, Failure> {
-        if let Some(format) = self.format {
-            return Ok(format);
-        }
         let name = self.output.file_name().unwrap_or_default().to_string_lossy();
-        by_file_name(&name).ok_or_else(|| {
+        let by_name = by_file_name(&name);
+        if let Some(format) = self.format {
+            let lines = by_name.filter(|named| format.key() == "events" && named.key() == LINES);
+            return Ok(lines.unwrap_or(format));
+        }
+        by_name.ok_or_else(|| {
             let known: Vec<&str> = EXPORTS.iter().map(|format| format.ending()).collect();
             let all = known.join(", ");
             Failure::Usage(format!("{name}: no format has this ending; name one with --to, or use {all}"))
@@ -149,7 +169,9 @@ impl Export {
 
     fn options<'a>(&self, keep: Keep<'a>) -> ExportOptions<'a> {
         let metric = self.ranking.metric;
-        ExportOptions { metric, keep, memtrace_version: self.memtrace_version, recording: None }
+        let (per_block, uncompressed) = (self.per_block, is_uncompressed(&self.output));
+        let memtrace_version = self.memtrace_version;
+        ExportOptions { metric, keep, memtrace_version, per_block, uncompressed, recording: None }
     }
 
     /// Writes to the named file, or to standard output.
@@ -197,6 +219,11 @@ impl Export {
         }
         Ok(())
     }
+}
+
+/// True for the name of a pprof file that is not gzipped.
+pub fn is_uncompressed(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "pb")
 }
 
 /// The failure for an export that could not be written.

@@ -27,5 +27,6 @@ pub mod snapshots;
 pub mod summary;
 pub mod symbolize;
 pub mod timeline;
+pub mod trim;
 pub mod view;
 pub mod watch;

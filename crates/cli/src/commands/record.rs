@@ -9,7 +9,7 @@ use crate::print::summary;
 use crate::program::Program;
 use crate::recording_file::RecordingFile;
 use crate::running::{Signals, end_like, wait_for};
-use crate::size::parse_bytes;
+use crate::size::{parse_bytes, parse_sample_rate};
 use crate::target::Overwrite;
 use crate::token::TokenArgs;
 use crate::{preload_file, program};
@@ -32,6 +32,7 @@ use std::time::{Duration, Instant};
   highwater record --sample 512KiB ./server       a sample: estimates, for 0.3 to 13 % more processor time
   highwater record --duration 60s ./server        the first minute; the server goes on
   highwater record --stream host:1234 ./app       while it runs, to 'highwater listen 1234' there
+  highwater record --stream host:1234 --or-run ./app   unrecorded if nobody listens
   highwater record --serve 1234 ./server          only while 'highwater connect 1234' is there
 
 The program behaves as without us: input, output, signals, exit code. Children that it starts get recordings of their own \
@@ -49,6 +50,12 @@ pub struct Record {
     /// Record samples: one block for each BYTES allocated, on average (such as 512KiB)
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     sample: Option<u64>,
+    /// The same as a rate: the chance of each word of 8 bytes to be a sample, as OCaml's memtrace has it (1e-4: one for each 80 KB)
+    #[arg(long, value_name = "RATE", conflicts_with = "sample", value_parser = parse_sample_rate)]
+    sample_rate: Option<u64>,
+    /// A text about the run, kept in the recording
+    #[arg(long, value_name = "TEXT", value_parser = parse_context)]
+    context: Option<String>,
     /// Record only the program itself, not the processes it starts
     #[arg(long)]
     no_children: bool,
@@ -73,6 +80,9 @@ pub struct Record {
     /// Before the program is started, wait until a receiver listens there
     #[arg(long, requires = "stream")]
     wait: bool,
+    /// If no receiver listens there, run the program all the same, unrecorded, or recorded only in the file that -o names
+    #[arg(long, requires = "stream", conflicts_with = "wait")]
+    or_run: bool,
     /// Record only while a client is connected to this port, or HOST:PORT; until then nothing is recorded. For this
     /// machine only unless a host is named. Children are left out
     #[arg(long, value_name = "ADDR", conflicts_with_all = ["stream", "output", "duration"])]
@@ -105,6 +115,16 @@ fn parse_least(text: &str) -> Result<u64, String> {
     if text == "0" { Ok(0) } else { parse_bytes(text) }
 }
 
+/// A text that fits into every format that keeps it.
+fn parse_context(text: &str) -> Result<String, String> {
+    const LONGEST: usize = 8_000;
+    match text.len() {
+        0 => Err("the text is empty".to_owned()),
+        1..=LONGEST => Ok(text.to_owned()),
+        length => Err(format!("the text has {length} bytes; at most {LONGEST} are kept")),
+    }
+}
+
 fn parse_time(text: &str) -> Result<Nanos, String> {
     parse_duration(text)
         .filter(|time| time.0 > 0)
@@ -116,19 +136,25 @@ impl Record {
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let program = program::find(&self.program[0])?;
         let library = preload_file::path()?;
+        let to = self.stream_to()?;
+        let is_sent = to.is_some();
+        if self.stream.is_some() && !is_sent && self.output.is_none() {
+            return self.run_unrecorded(&program.path);
+        }
         let mut file = self.file(&program.path)?;
         let options = RecorderOptions {
             output: file.as_ref().map(|file| file.path.clone()),
             output_file: file.as_mut().and_then(|file| file.file.take()),
-            sample_rate: self.sample,
+            sample_rate: self.sample.or(self.sample_rate).filter(|bytes| *bytes > 0),
             follow_children: !self.no_children,
             lossy: self.lossy,
             mappings: !self.no_mmap,
             no_args: self.no_args,
             keep_children: self.keep_children,
             late: false,
+            context: self.context.clone().unwrap_or_default(),
         };
-        let begun = self.begin(options, &program, &library).inspect_err(|_| remove_if_empty(file.as_ref()));
+        let begun = self.begin(options, to, &program, &library).inspect_err(|_| remove_if_empty(file.as_ref()));
         let (mut recorder, signals, mut child) = begun?;
         recorder.set_main(child.id());
         be_ended_first();
@@ -147,7 +173,7 @@ impl Record {
             );
         }
         // Whatever the result of the recording, the exit status is the program's.
-        if let Err(failure) = self.conclude(file.as_ref(), &outcome, lasted, output)
+        if let Err(failure) = self.conclude(file.as_ref(), &outcome, is_sent, lasted, output)
             && let Some(line) = failure.line()
         {
             say(line);
@@ -158,7 +184,7 @@ impl Record {
             None => wait_for(&mut child, &signals).map_err(|error| Failure::fault(reason(&error)))?,
         };
         end_like(status)?;
-        match self.is_stream_kept(&outcome.finished) {
+        match !is_sent || self.is_stream_kept(&outcome.finished) {
             true => Ok(()),
             false => Err(Failure::StreamNotKept),
         }
@@ -168,10 +194,11 @@ impl Record {
     fn begin(
         &self,
         options: RecorderOptions,
+        to: Option<StreamTo>,
         program: &Program,
         library: &Path,
     ) -> Result<(Recorder, Signals, Child), Failure> {
-        let recorder = match self.stream_to()? {
+        let recorder = match to {
             Some(to) => Recorder::with_streams(options, to, self.wire()),
             None => Recorder::new(options),
         };
@@ -179,6 +206,14 @@ impl Record {
         let signals = Signals::catch().map_err(|error| Failure::fault(reason(&error)))?;
         let child = program::start(program, &self.program, library, recorder.variable())?;
         Ok((recorder, signals, child))
+    }
+
+    /// Runs the program as if there were no recorder.
+    fn run_unrecorded(&self, path: &Path) -> Result<(), Failure> {
+        let signals = Signals::catch().map_err(|error| Failure::fault(reason(&error)))?;
+        let mut child = program::start_unrecorded(path, &self.program)?;
+        let status = wait_for(&mut child, &signals).map_err(|error| Failure::fault(reason(&error)))?;
+        end_like(status)
     }
 
     /// Whether every stream that the user asked for was kept, as far as that is known.
@@ -203,7 +238,7 @@ impl Record {
         }
     }
 
-    /// The address to stream to. The receiver must be listening, or is waited for.
+    /// The address to stream to. The receiver must be listening, or is waited for. `None` if there is no stream, or no receiver and `--or-run`.
     fn stream_to(&self) -> Result<Option<StreamTo>, Failure> {
         if self.serve.is_none() && self.stream.is_none() {
             return Ok(None);
@@ -220,7 +255,16 @@ impl Record {
         let Some(address) = &self.stream else { return Ok(None) };
         let first = match self.wait {
             true => wait_for_listener(address, token.as_ref(), "; the program is started then", || false)?,
-            false => stream::connect(address, token.as_ref()).map_err(|error| cannot_connect(address, &error))?,
+            false => match stream::connect(address, token.as_ref()) {
+                Ok(connection) => connection,
+                Err(error) if self.or_run => {
+                    let what =
+                        if self.output.is_some() { "the recording is not sent" } else { "the program is not recorded" };
+                    warn(&format!("cannot connect to {address}: {}; {what}", reason(&error).to_lowercase()));
+                    return Ok(None);
+                }
+                Err(error) => return Err(cannot_connect(address, &error)),
+            },
         };
         Ok(Some(StreamTo::Connect { address: address.clone(), token, first: Some(first) }))
     }
@@ -287,6 +331,7 @@ impl Record {
         &self,
         file: Option<&RecordingFile>,
         outcome: &RecordingOutcome,
+        is_sent: bool,
         lasted: Duration,
         output: &mut Output,
     ) -> Result<(), Failure> {
@@ -300,7 +345,9 @@ impl Record {
                 warn(&format!("{name}: {} from the program made no sense", counted(one.nonsense, "record")));
             }
         }
-        self.tell_all_sent(finished);
+        if is_sent {
+            self.tell_all_sent(finished);
+        }
         let Some(file) = file else { return Ok(()) };
         let Some(main) = finished.iter().find(|one| one.path.as_ref() == Some(&file.path)) else {
             file.remove_if_empty();

@@ -4,7 +4,7 @@ use crate::failure::{Failure, reason};
 use crate::live::CollectorSocket;
 use crate::output::{say, warn};
 use crate::running::{Signals, end_like, wait_for};
-use crate::size::parse_sample;
+use crate::size::{parse_sample, parse_sample_rate};
 use crate::{preload_file, program};
 use clap::Args;
 use highwater_collector::{CollectorClient, CollectorError};
@@ -27,6 +27,9 @@ pub struct Run {
     /// Follow samples: one block for each BYTES allocated, on average (such as 512KiB); 'off' follows all
     #[arg(long, value_name = "BYTES|off", value_parser = parse_sample, default_value = "off")]
     sample: u64,
+    /// The same as a rate: the chance of each word of 8 bytes to be a sample, as OCaml's memtrace has it (1e-4: one for each 80 KB)
+    #[arg(long, value_name = "RATE", conflicts_with = "sample", value_parser = parse_sample_rate)]
+    sample_rate: Option<u64>,
     /// The most blocks that are followed at a time; those beyond are counted [default: as many as there is room for]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_blocks: Option<u64>,
@@ -71,7 +74,7 @@ impl Run {
         make_sure_of_a_collector(&socket)?;
         let orders = AgentConfig {
             socket: &socket,
-            sample_bytes: self.sample,
+            sample_bytes: self.sample_rate.unwrap_or(self.sample),
             most_blocks: self.max_blocks.unwrap_or(0),
             follow_children: !self.no_children,
             lossy: false,

@@ -4,7 +4,7 @@ use super::ps::mode;
 use crate::failure::Failure;
 use crate::live::{Asking, ProcessChoice};
 use crate::output::Output;
-use crate::size::parse_sample;
+use crate::size::{parse_sample, parse_sample_rate};
 use clap::Args;
 
 /// The arguments of `highwater set`.
@@ -18,8 +18,11 @@ pub struct Set {
     #[command(flatten)]
     choice: ProcessChoice,
     /// Follow samples: one block for each BYTES allocated, on average (such as 512KiB); 'off' follows all
-    #[arg(long, value_name = "BYTES|off", value_parser = parse_sample)]
-    sample: u64,
+    #[arg(long, value_name = "BYTES|off", value_parser = parse_sample, required_unless_present = "sample_rate")]
+    sample: Option<u64>,
+    /// The same as a rate: the chance of each word of 8 bytes to be a sample, as OCaml's memtrace has it (1e-4: one for each 80 KB)
+    #[arg(long, value_name = "RATE", conflicts_with = "sample", value_parser = parse_sample_rate)]
+    sample_rate: Option<u64>,
     #[command(flatten)]
     collector: Asking,
 }
@@ -30,9 +33,10 @@ impl Set {
         let mut client = self.collector.connect()?;
         let processes = client.processes_among(&self.choice.which()).map_err(Failure::fault)?;
         let process = self.choice.of(&processes)?;
-        let (before, applied) = client.set_sample(process.pid, self.sample).map_err(Failure::fault)?;
+        let sample = self.sample.or(self.sample_rate).unwrap_or(0);
+        let (before, applied) = client.set_sample(process.pid, sample).map_err(Failure::fault)?;
         let (name, pid) = (&process.name, process.pid);
-        let (before, now) = (mode(before), mode(self.sample));
+        let (before, now) = (mode(before), mode(sample));
         output.text(&if applied {
             format!("{name} (pid {pid}): was {before}, now {now}\n")
         } else {

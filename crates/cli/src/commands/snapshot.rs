@@ -1,14 +1,15 @@
 //! `highwater snapshot`: the memory that a live process holds now.
 
 use crate::failure::{Failure, reason};
-use crate::live::{Asking, Delivery, ProcessChoice, TakenSnapshot};
-use crate::output::Output;
+use crate::live::{Asking, Delivery, ProcessChoice, TakenSnapshot, all, contents_dir};
+use crate::output::{Output, say};
 use crate::print::cut;
 use clap::Args;
 use highwater_collector::contents::{Contents, read_contents};
 use highwater_symbols::Symbolizer;
 use serde_json::Map;
 use std::io::BufReader;
+use std::path::PathBuf;
 
 /// The arguments of `highwater snapshot`.
 #[derive(Debug, Args)]
@@ -18,6 +19,8 @@ use std::io::BufReader;
   highwater snapshot --pid 4711 -o before.hw    for 'highwater diff' later
   highwater snapshot --pid 4711 -o now.svg      a flame graph
   highwater snapshot --pid 4711 --contents 32   and what is in the largest blocks
+  highwater snapshot --pid 4711 --contents-dir blocks   a file for each block
+  highwater snapshot --all -o all.pb.gz         every live process, for pprof
   highwater snapshot --json | jq '.totals.live_bytes'
 
 Without --pid and --name, the only process that is registered. It is not stopped: all its threads go on.")]
@@ -30,6 +33,13 @@ pub struct SnapshotArgs {
     #[arg(long, value_name = "BYTES", num_args = 0..=1, default_missing_value = "64", require_equals = false,
           value_parser = clap::value_parser!(u64).range(1..=MOST_CONTENTS))]
     contents: Option<u64>,
+    /// Write the contents of each block into a file of its own in this directory, named by the block's address; the directory must be empty, or is
+    /// made. With --contents BYTES only the first of them
+    #[arg(long, value_name = "DIR")]
+    contents_dir: Option<PathBuf>,
+    /// All live processes at once: a table, or with -o one pprof file whose samples have the labels process_name and process_id
+    #[arg(long = "all", conflicts_with_all = ["pid", "name", "contents", "contents_dir"])]
+    every_process: bool,
     #[command(flatten)]
     collector: Asking,
 }
@@ -40,8 +50,12 @@ const MOST_CONTENTS: u64 = 1 << 20;
 impl SnapshotArgs {
     /// Takes the snapshot, and shows or writes it.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        let with_contents = self.contents.is_some();
-        self.delivery.check(with_contents)?;
+        if self.every_process {
+            return all::run(&self.delivery, &self.collector, output);
+        }
+        let with_contents = self.contents.is_some() || self.contents_dir.is_some();
+        self.delivery.check(with_contents && self.contents_dir.is_none())?;
+        self.contents_dir.as_deref().map(contents_dir::check).transpose()?;
         let mut client = self.collector.connect()?;
         let processes = client.processes_among(&self.choice.which()).map_err(Failure::fault)?;
         let process = self.choice.of(&processes)?;
@@ -52,15 +66,24 @@ impl SnapshotArgs {
             )));
         }
         let detail = self.delivery.detail(with_contents)?;
-        let taken = client.snapshot(process.pid, detail, self.contents).map_err(Failure::fault)?;
+        let wanted = self.contents.or(self.contents_dir.is_some().then_some(u64::MAX));
+        let taken = client.snapshot(process.pid, detail, wanted).map_err(Failure::fault)?;
+        let (into_files, shown) = match self.contents_dir {
+            Some(_) => (taken.contents, None),
+            None => (None, taken.contents),
+        };
         let contents: Option<Contents> =
-            taken.contents.map(|file| read_contents(BufReader::new(file))).transpose().map_err(|error| {
+            shown.map(|file| read_contents(BufReader::new(file))).transpose().map_err(|error| {
                 Failure::fault(format_args!("the contents that the collector sent cannot be read: {}", reason(&error)))
             })?;
         let cut = taken.cut;
         let opened = TakenSnapshot::open(taken.file, &self.delivery.filters(), &mut Symbolizer::with_users_cache())?;
         let more = Map::from_iter([("cut".to_owned(), cut.to_json())]);
         self.delivery.deliver("snapshot", &opened, contents.as_ref(), more, output)?;
+        if let (Some(directory), Some(file)) = (&self.contents_dir, into_files) {
+            let line = contents_dir::write(directory, BufReader::new(file), &opened.snapshot)?;
+            say(&line);
+        }
         output.flush()?;
         cut::tell(&opened.snapshot, &process.name, process.pid, &cut);
         Ok(())

@@ -16,6 +16,7 @@ use highwater_collector::contents::Contents;
 use highwater_collector::protocol::Detail;
 use highwater_export::{EXPORTS, ExportError, ExportFormat, ExportOptions, Write, WriteSnapshot, by_file_name};
 use highwater_formats::json;
+use highwater_model::groups::Metric;
 use highwater_model::{Block, Snapshot, When};
 use highwater_query::{Filter, GroupBy};
 use highwater_store::write_snapshot;
@@ -25,13 +26,16 @@ use std::path::{Path, PathBuf};
 /// What is wanted of a snapshot.
 #[derive(Debug, Args)]
 pub struct Delivery {
-    /// Write a file instead of a report: .hw (a snapshot), .json, .csv, .pb.gz (pprof), .svg (flame graph) or .folded
+    /// Write a file instead of a report: .hw (a snapshot), .json, .csv, .pb.gz or .pb (pprof), .svg (flame graph) or .folded
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
     overwrite: Overwrite,
     #[command(flatten)]
     view: ReportView,
+    /// In pprof, one sample for each block, with labels for its address, its time of birth and its thread
+    #[arg(long)]
+    per_block: bool,
     /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
@@ -86,6 +90,12 @@ impl Delivery {
     pub fn check(&self, with_contents: bool) -> Result<(), Failure> {
         let ReportView { grouping, selection: Selection { top, filters }, stacks, .. } = &self.view;
         let usage = |line: &str| Err(Failure::Usage(line.to_owned()));
+        let is_pprof = |ending: &Ending| matches!(ending, Ending::Foreign(format, _) if format.key() == "pprof");
+        if self.per_block
+            && !self.output.as_deref().map(Ending::of).transpose()?.is_some_and(|ending| is_pprof(&ending))
+        {
+            return usage("--per-block is for pprof: name a file with -o, such as now.pb.gz");
+        }
         let Some(path) = &self.output else { return Ok(()) };
         let ending = Ending::of(path)?;
         if grouping.by != GroupBy::default() || top.is_some() || *stacks != Depth::default() || self.json {
@@ -98,6 +108,54 @@ impl Delivery {
             return usage("contents go into a .json file, or without -o to the terminal");
         }
         self.overwrite.check(path)
+    }
+
+    /// The pprof file for a snapshot of all processes; `None` for a table.
+    pub fn profile_of_all(&self) -> Result<Option<&Path>, Failure> {
+        let ReportView { grouping, selection: Selection { top, .. }, stacks, .. } = &self.view;
+        let usage = |line: &str| Err(Failure::Usage(line.to_owned()));
+        let is_shaped = grouping.by != GroupBy::default() || top.is_some() || *stacks != Depth::default();
+        let Some(path) = &self.output else {
+            return match (is_shaped, self.per_block, self.filters().is_empty() && self.keep().is_some()) {
+                (true, ..) => usage("--all has a row for each process: --by, --top and --stacks do not go with it"),
+                (_, true, _) => usage("--per-block is for pprof: name a file with -o, such as now.pb.gz"),
+                (.., true) => usage("--all has a row for each process: only filters that select blocks go with it"),
+                _ => Ok(None),
+            };
+        };
+        if !matches!(Ending::of(path), Ok(Ending::Foreign(format, _)) if format.key() == "pprof") {
+            return usage("--all writes pprof, which labels samples with their processes: name a file .pb.gz or .pb");
+        }
+        if is_shaped || self.json {
+            return usage("--by, --top, --stacks and --json shape a report; they do not go with -o");
+        }
+        self.overwrite.check(path)?;
+        Ok(Some(path))
+    }
+
+    /// The predicate on texts.
+    pub fn keep(&self) -> Option<impl Fn(&str) -> bool + '_> {
+        self.view.selection.filters.keep()
+    }
+
+    /// The figure that is ranked by.
+    pub fn metric(&self) -> Metric {
+        self.view.ranking.metric
+    }
+
+    /// True for one sample per block.
+    pub fn is_per_block(&self) -> bool {
+        self.per_block
+    }
+
+    /// Whether a file may be replaced.
+    pub fn overwrite(&self) -> Overwrite {
+        self.overwrite
+    }
+
+    /// True for a JSON document instead of text.
+    pub fn is_json(&self) -> bool {
+        self.json
     }
 
     /// The level of detail that the output needs.
@@ -170,7 +228,13 @@ impl Delivery {
     ) -> Result<(), Failure> {
         let keep = self.view.selection.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
-        let options = ExportOptions { metric: self.view.ranking.metric, keep, memtrace_version: 0, recording: None };
+        let options = ExportOptions {
+            metric: self.view.ranking.metric,
+            keep,
+            per_block: self.per_block,
+            uncompressed: export::is_uncompressed(path),
+            ..ExportOptions::default()
+        };
         write_file(path, self.overwrite, |out| {
             let written = match contents {
                 Some(contents) => {

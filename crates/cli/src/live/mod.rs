@@ -1,8 +1,10 @@
 //! Live processes: finds the collector, chooses a process, and outputs a snapshot of it.
 
+pub mod all;
 mod choice;
 mod collector;
 mod contents;
+pub mod contents_dir;
 mod delivery;
 mod socket;
 mod taken;

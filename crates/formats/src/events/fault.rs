@@ -42,6 +42,14 @@ pub enum EventLineFault {
     TooLarge(&'static str),
     /// A frame is neither a text nor an object.
     NotAFrame,
+    /// A line refers to a block that is not live.
+    UnknownBlock(u64),
+    /// A line refers to a number that no line before it has defined.
+    Undefined(&'static str, u64),
+    /// A number is not larger than the ones before it.
+    NotIncreasing(&'static str),
+    /// The line is not allowed here.
+    Misplaced(&'static str),
     /// A frame of the stack has a fault.
     Frame {
         /// The index of the frame, from 0 at the innermost.
@@ -72,6 +80,16 @@ pub enum ExpectedValue {
     Probability,
     /// A list of frames.
     Frames,
+    /// A list of texts.
+    Texts,
+    /// The unit of a clock.
+    Clock,
+    /// The key of a kind of source.
+    SourceKind,
+    /// The name of an anomaly.
+    Anomaly,
+    /// The owner of figures.
+    Owner,
 }
 
 impl fmt::Display for BadEventLine {
@@ -98,6 +116,10 @@ impl fmt::Display for EventLineFault {
                 write!(f, "\"{field}\" must be a whole number, written without point or exponent")
             }
             Self::TooLarge(field) => write!(f, "\"{field}\" is too large"),
+            Self::UnknownBlock(number) => write!(f, "block {number} is not live"),
+            Self::Undefined(field, number) => write!(f, "\"{field}\" {number} was not defined before"),
+            Self::NotIncreasing(field) => write!(f, "\"{field}\" must be larger than in the lines before"),
+            Self::Misplaced(why) => f.write_str(why),
             Self::NotAFrame => f.write_str("must be a function's name or an object"),
             Self::Frame { index, why } => write!(f, "frame {index} of \"stack\": {why}"),
         }
@@ -116,6 +138,11 @@ impl fmt::Display for ExpectedValue {
             Self::Weight => "a number of 1 or more",
             Self::Probability => "a number above 0 and at most 1, with \"word_bytes\" 4 or 8",
             Self::Frames => "a list of frames, innermost first",
+            Self::Texts => "a list of texts",
+            Self::SourceKind => "lower-case letters, digits, - and _",
+            Self::Anomaly => "the name of a counter, such as repaired_times",
+            Self::Owner => "all, thread, stack, tag or promotions",
+            Self::Clock => "ns, lines, instructions or bytes",
         })
     }
 }

@@ -74,6 +74,11 @@ impl<'a> Fields<'a> {
         self.text(name)
     }
 
+    /// Whether there is such a field.
+    pub(crate) fn has(&self, name: &'static str) -> bool {
+        self.get(name).is_some()
+    }
+
     /// A heap; the allocator's heap if the field is missing.
     pub(crate) fn heap(&self) -> Result<Heap, EventLineFault> {
         match self.text("heap")? {
@@ -114,6 +119,38 @@ impl<'a> Fields<'a> {
             Some(JsonValue::Truth(truth)) => Ok(*truth),
             Some(_) => Err(EventLineFault::Not(name, ExpectedValue::Truth)),
         }
+    }
+
+    /// A list of texts; `None` if the field is missing.
+    pub(crate) fn texts(&self, name: &'static str) -> Result<Option<Vec<String>>, EventLineFault> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(JsonValue::List(text)) => {
+                serde_json::from_str(text).map(Some).map_err(|_| EventLineFault::Not(name, ExpectedValue::Texts))
+            }
+            Some(_) => Err(EventLineFault::Not(name, ExpectedValue::Texts)),
+        }
+    }
+
+    /// A boolean; `None` if the field is missing.
+    pub(crate) fn known_truth(&self, name: &'static str) -> Result<Option<bool>, EventLineFault> {
+        self.get(name).map(|_| self.truth(name)).transpose()
+    }
+
+    /// A list of objects, as text; empty if the field is missing.
+    pub(crate) fn objects(&self, name: &'static str) -> Result<Vec<Fields<'_>>, EventLineFault> {
+        let wrong = || EventLineFault::Not(name, ExpectedValue::Frames);
+        let text = match self.get(name) {
+            None => return Ok(Vec::new()),
+            Some(JsonValue::List(text)) => *text,
+            Some(_) => return Err(wrong()),
+        };
+        let elements = scan::list(text).map_err(|NotJson| wrong())?;
+        let object = |element: JsonValue<'a>| match element {
+            JsonValue::Object(text) => Fields::parse(text).map_err(|NotJson| wrong()),
+            _ => Err(wrong()),
+        };
+        elements.into_iter().map(object).collect()
     }
 
     /// The JSON list of the stack as text, not parsed.

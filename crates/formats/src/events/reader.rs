@@ -7,8 +7,8 @@ use super::scan::NotJson;
 use super::sniff::{BYTE_ORDER_MARK, is_skipped};
 use super::stack_texts::{BadStack, StackTexts};
 use highwater_model::{
-    Catalog, Event, EventKind, Heap, Nanos, Placement, Source, SourceKind, StackId, Tag, TagId, ThreadId, WordSampling,
-    usable_of_size,
+    Catalog, Clock, Event, EventKind, Heap, Nanos, Placement, Source, SourceKind, StackId, Tag, TagId, ThreadId,
+    WordSampling, usable_of_size,
 };
 use std::io::BufRead;
 
@@ -39,7 +39,7 @@ struct ReaderState {
 }
 
 /// Why a line was rejected. The fault in the JSON is determined only when it must be reported.
-enum Refusal {
+pub(super) enum Refusal {
     NotJson,
     Fault(EventLineFault),
 }
@@ -152,7 +152,7 @@ impl ReaderState {
                 LineContent::ThreadName
             }
             "source" => {
-                self.describe_source(&fields)?;
+                describe_source(&mut self.source, &fields)?;
                 LineContent::Source
             }
             unknown => return Err(EventLineFault::UnknownEvent(unknown.to_owned()).into()),
@@ -182,32 +182,38 @@ impl ReaderState {
         self.source.usable_sizes |= fields.number("usable")?.is_some();
         Ok(Placement { address, size, stack, tag, surplus, weight })
     }
+}
 
-    /// Updates the source with the fields of the line, and keeps those that the line does not mention.
-    fn describe_source(&mut self, fields: &Fields<'_>) -> Result<(), EventLineFault> {
-        let mut source = self.source.clone();
-        let text_or = |text: &str, before: String| if text.is_empty() { before } else { text.to_owned() };
-        source.program = text_or(fields.text("program")?, source.program);
-        source.host = text_or(fields.text("host")?, source.host);
-        source.pid = fields.number("pid")?.unwrap_or(source.pid);
-        source.parent_pid = fields.number("parent_pid")?.unwrap_or(source.parent_pid);
-        source.usable_sizes |= fields.truth("usable_sizes")?;
-        source.start_unix_ns = fields.number("start_unix_ns")?.unwrap_or(source.start_unix_ns);
-        source.sample_rate = match fields.number("sample_rate")? {
-            Some(0) => return Err(EventLineFault::Not("sample_rate", ExpectedValue::PositiveNumber)),
-            rate => rate.or(source.sample_rate),
-        };
-        source.context = text_or(fields.text("context")?, source.context);
-        source.runtime_parameters = text_or(fields.text("runtime_parameters")?, source.runtime_parameters);
-        if let Some(rate) = fields.fraction("samples_per_word") {
-            let word_bytes = u8::try_from(fields.required_number("word_bytes")?).unwrap_or(0);
-            let sampling = rate.and_then(|rate| WordSampling::new(rate, word_bytes));
-            source.word_sampling =
-                Some(sampling.ok_or(EventLineFault::Not("samples_per_word", ExpectedValue::Probability))?);
-        }
-        self.source = source;
-        Ok(())
+/// Updates the source with the fields of a line, and keeps those that the line does not mention. Nothing changes if a field has a fault.
+pub(super) fn describe_source(source: &mut Source, fields: &Fields<'_>) -> Result<(), EventLineFault> {
+    let mut new = source.clone();
+    let text_or = |text: &str, before: String| if text.is_empty() { before } else { text.to_owned() };
+    new.program = text_or(fields.text("program")?, new.program);
+    new.executable = text_or(fields.text("executable")?, new.executable);
+    new.host = text_or(fields.text("host")?, new.host);
+    new.pid = fields.number("pid")?.unwrap_or(new.pid);
+    new.parent_pid = fields.number("parent_pid")?.unwrap_or(new.parent_pid);
+    new.usable_sizes |= fields.truth("usable_sizes")?;
+    new.start_unix_ns = fields.number("start_unix_ns")?.unwrap_or(new.start_unix_ns);
+    new.sample_rate = match fields.number("sample_rate")? {
+        Some(0) => return Err(EventLineFault::Not("sample_rate", ExpectedValue::PositiveNumber)),
+        rate => rate.or(new.sample_rate),
+    };
+    new.context = text_or(fields.text("context")?, new.context);
+    new.runtime_parameters = text_or(fields.text("runtime_parameters")?, new.runtime_parameters);
+    if let Some(rate) = fields.fraction("samples_per_word") {
+        let word_bytes = u8::try_from(fields.required_number("word_bytes")?).unwrap_or(0);
+        let sampling = rate.and_then(|rate| WordSampling::new(rate, word_bytes));
+        new.word_sampling = Some(sampling.ok_or(EventLineFault::Not("samples_per_word", ExpectedValue::Probability))?);
     }
+    new.command = fields.texts("command")?.unwrap_or(new.command);
+    new.notes = fields.texts("notes")?.unwrap_or(new.notes);
+    new.clock = match fields.text("clock")? {
+        "" => new.clock,
+        unit => Clock::of_unit(unit).ok_or(EventLineFault::Not("clock", ExpectedValue::Clock))?,
+    };
+    *source = new;
+    Ok(())
 }
 
 /// The content of a line, before its time and thread are added.
@@ -223,14 +229,15 @@ impl From<EventKind> for LineContent {
     }
 }
 
-/// The variable, type and heap of a block.
-fn tag(fields: &Fields<'_>, catalog: &mut Catalog) -> Result<TagId, EventLineFault> {
+/// The variable, type, heap and task of a block. An empty task takes that of a resized block away.
+pub(super) fn tag(fields: &Fields<'_>, catalog: &mut Catalog) -> Result<TagId, EventLineFault> {
     let (variable, type_name, heap) = (fields.text("variable")?, fields.text("type")?, fields.heap()?);
-    if variable.is_empty() && type_name.is_empty() && heap == Heap::Malloc {
-        return Ok(TagId::NONE);
+    let task = fields.text("task")?;
+    if variable.is_empty() && type_name.is_empty() && task.is_empty() && heap == Heap::Malloc {
+        return Ok(if fields.has("task") { catalog.no_task() } else { TagId::NONE });
     }
-    let (variable, type_name) = (catalog.strings.intern(variable), catalog.strings.intern(type_name));
-    Ok(catalog.intern_tag(Tag { variable, type_name, heap, ..Tag::default() }))
+    let [variable, type_name, task] = [variable, type_name, task].map(|name| catalog.strings.intern(name));
+    Ok(catalog.intern_tag(Tag { variable, type_name, heap, task }))
 }
 
 fn deallocation(fields: &Fields<'_>) -> Result<EventKind, EventLineFault> {
@@ -239,13 +246,13 @@ fn deallocation(fields: &Fields<'_>) -> Result<EventKind, EventLineFault> {
 }
 
 /// The usable bytes beyond those expected; `None` if the number does not fit.
-fn surplus(size: u64, usable: u64) -> Option<i32> {
+pub(super) fn surplus(size: u64, usable: u64) -> Option<i32> {
     i32::try_from(i128::from(usable) - i128::from(usable_of_size(size))).ok()
 }
 
 /// Uses `serde_json` to describe the fault, because the scanner is made for speed.
 #[cold]
-fn explain_not_json(text: &str) -> EventLineFault {
+pub(super) fn explain_not_json(text: &str) -> EventLineFault {
     match serde_json::from_str::<serde_json::Value>(text) {
         Ok(_) => EventLineFault::NotJson { column: 0, problem: "not understood".to_owned() },
         Err(error) => {
@@ -259,8 +266,9 @@ fn explain_not_json(text: &str) -> EventLineFault {
 #[cfg(test)]
 mod tests {
     use super::super::lines::MAX_LINE_BYTES;
+    use super::super::recorded::{RecordedItem, RecordedLinesReader};
     use super::*;
-    use highwater_model::FrameText;
+    use highwater_model::{FrameText, NumberLedger};
     use std::io::{self, BufReader, Read};
 
     /// The lines, errors as texts, and the reader's final state.
@@ -291,10 +299,23 @@ mod tests {
     #[test]
     fn the_lines_shown_in_the_documentation_are_good() {
         let documentation = include_str!("../../../../docs/events.md");
-        let shown: Vec<&str> = documentation.lines().filter(|line| line.starts_with("{\"event\"")).collect();
-        assert_eq!(shown.len(), 6);
-        let (lines, ..) = read(shown.join("\n").as_bytes());
+        let (plain, recorded) = documentation.split_once("## The lines of a recording").unwrap();
+        let shown = |text: &'static str| {
+            let lines = text.lines().filter(|line| line.starts_with("{\"event\""));
+            lines.collect::<Vec<&str>>()
+        };
+        assert_eq!((shown(plain).len(), shown(recorded).len()), (6, 8));
+        let (lines, ..) = read(shown(plain).join("\n").as_bytes());
         assert!(lines.iter().all(Result::is_ok), "{lines:?}");
+        let text = shown(recorded).join("\n");
+        let (mut catalog, mut ledger) = (Catalog::default(), NumberLedger::default());
+        let mut reader = RecordedLinesReader::new(text.as_bytes());
+        while let Some(item) = reader.next(&mut catalog, &ledger) {
+            if let RecordedItem::Step(step) = item.unwrap() {
+                ledger.replay(&step);
+            }
+        }
+        assert_eq!(ledger.accounts().events(), 2);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Writing event lines.
 
 use highwater_model::{
-    Catalog, Event, EventKind, FrameText, Heap, Placement, Source, StackId, ThreadId, usable_of_size,
+    Catalog, Event, EventKind, FrameText, Heap, Placement, Source, StackId, Tag, TagId, ThreadId, usable_of_size,
 };
 use std::io::{self, Write};
 
@@ -61,73 +61,102 @@ pub fn write_thread_name(thread: ThreadId, name: &str, out: impl Write) -> io::R
 /// Writes the line that describes the source. Its kind and duration are left out: the kind is always that of event lines, and the duration follows
 /// from the times.
 pub fn write_source(source: &Source, out: impl Write) -> io::Result<()> {
-    let known = |number: u64| (number != 0).then_some(number);
     let mut object = JsonObjectWriter::open(out)?;
     object.text("event", "source")?;
-    object.known_text("program", &source.program)?;
-    object.known_number("pid", known(source.pid))?;
-    object.known_number("parent_pid", known(source.parent_pid))?;
-    object.known_text("host", &source.host)?;
-    object.known_number("start_unix_ns", known(source.start_unix_ns))?;
-    object.known_number("sample_rate", source.sample_rate)?;
-    object.known_text("context", &source.context)?;
-    object.known_text("runtime_parameters", &source.runtime_parameters)?;
-    if let Some(sampling) = source.word_sampling {
-        object.fraction("samples_per_word", sampling.rate())?;
-        object.number("word_bytes", sampling.word_bytes().into())?;
-    }
-    if source.usable_sizes {
-        object.name("usable_sizes")?;
-        object.out.write_all(b"true")?;
-    }
+    object.source(source)?;
     object.end_line()
 }
 
+/// A number that is 0 where it is not known.
+pub(super) fn known(number: u64) -> Option<u64> {
+    (number != 0).then_some(number)
+}
+
 /// A JSON object that is written piece by piece.
-struct JsonObjectWriter<W> {
-    out: W,
+pub(super) struct JsonObjectWriter<W> {
+    pub(super) out: W,
     separator: &'static [u8],
 }
 
 impl<W: Write> JsonObjectWriter<W> {
-    fn open(mut out: W) -> io::Result<Self> {
+    pub(super) fn open(mut out: W) -> io::Result<Self> {
         out.write_all(b"{")?;
         Ok(Self { out, separator: b"" })
     }
 
     /// Names are constants of this module and need no quoting.
-    fn name(&mut self, name: &str) -> io::Result<()> {
+    pub(super) fn name(&mut self, name: &str) -> io::Result<()> {
         self.out.write_all(self.separator)?;
         self.separator = b",";
         write!(self.out, "\"{name}\":")
     }
 
-    fn text(&mut self, name: &str, text: &str) -> io::Result<()> {
+    pub(super) fn text(&mut self, name: &str, text: &str) -> io::Result<()> {
         self.name(name)?;
         serde_json::to_writer(&mut self.out, text)?;
         Ok(())
     }
 
-    fn known_text(&mut self, name: &str, text: &str) -> io::Result<()> {
+    pub(super) fn known_text(&mut self, name: &str, text: &str) -> io::Result<()> {
         if text.is_empty() { Ok(()) } else { self.text(name, text) }
     }
 
-    fn number(&mut self, name: &str, number: u64) -> io::Result<()> {
+    pub(super) fn number(&mut self, name: &str, number: u64) -> io::Result<()> {
         self.name(name)?;
         write!(self.out, "{number}")
     }
 
-    fn known_number(&mut self, name: &str, number: Option<u64>) -> io::Result<()> {
+    pub(super) fn known_number(&mut self, name: &str, number: Option<u64>) -> io::Result<()> {
         number.map_or(Ok(()), |number| self.number(name, number))
     }
 
-    fn fraction(&mut self, name: &str, number: f64) -> io::Result<()> {
+    pub(super) fn truth(&mut self, name: &str, truth: bool) -> io::Result<()> {
+        self.name(name)?;
+        write!(self.out, "{truth}")
+    }
+
+    pub(super) fn fraction(&mut self, name: &str, number: f64) -> io::Result<()> {
         self.name(name)?;
         write!(self.out, "{number}")
     }
 
+    pub(super) fn source(&mut self, source: &Source) -> io::Result<()> {
+        self.known_text("program", &source.program)?;
+        self.known_number("pid", known(source.pid))?;
+        self.known_number("parent_pid", known(source.parent_pid))?;
+        self.known_text("host", &source.host)?;
+        self.known_number("start_unix_ns", known(source.start_unix_ns))?;
+        self.known_number("sample_rate", source.sample_rate)?;
+        self.known_text("context", &source.context)?;
+        self.known_text("runtime_parameters", &source.runtime_parameters)?;
+        if let Some(sampling) = source.word_sampling {
+            self.fraction("samples_per_word", sampling.rate())?;
+            self.number("word_bytes", sampling.word_bytes().into())?;
+        }
+        if source.usable_sizes {
+            self.truth("usable_sizes", true)?;
+        }
+        self.known_text("executable", &source.executable)?;
+        self.texts("command", &source.command)?;
+        self.texts("notes", &source.notes)?;
+        if source.is_untimed() {
+            self.text("clock", source.clock.unit().1)?;
+        }
+        Ok(())
+    }
+
+    /// A list of texts; nothing if it is empty.
+    fn texts(&mut self, name: &str, texts: &[String]) -> io::Result<()> {
+        if texts.is_empty() {
+            return Ok(());
+        }
+        self.name(name)?;
+        serde_json::to_writer(&mut self.out, texts)?;
+        Ok(())
+    }
+
     /// An address as a text in hex: many languages cannot represent 64 bits in a number.
-    fn address(&mut self, name: &str, address: u64) -> io::Result<()> {
+    pub(super) fn address(&mut self, name: &str, address: u64) -> io::Result<()> {
         self.name(name)?;
         write!(self.out, "\"{address:#x}\"")
     }
@@ -136,22 +165,7 @@ impl<W: Write> JsonObjectWriter<W> {
         let tag = catalog.tag(place.tag);
         self.address("address", tag.heap.true_address(place.address))?;
         self.number("size", place.size)?;
-        if place.surplus != 0 {
-            let usable = usable_of_size(place.size).saturating_add_signed(place.surplus.into());
-            self.number("usable", usable)?;
-        }
-        if !place.weight.is_one() {
-            self.fraction("weight", place.weight.value())?;
-        }
-        if let Some((samples, spacing)) = place.weight.counted() {
-            self.number("samples", samples.into())?;
-            self.fraction("bytes_per_sample", spacing.bytes())?;
-        }
-        if tag.heap != Heap::Malloc {
-            self.text("heap", tag.heap.name())?;
-        }
-        self.known_text("variable", catalog.strings.get(tag.variable))?;
-        self.known_text("type", catalog.strings.get(tag.type_name))?;
+        self.extras(place, catalog)?;
         if place.stack == StackId::UNKNOWN {
             return Ok(());
         }
@@ -165,7 +179,36 @@ impl<W: Write> JsonObjectWriter<W> {
         self.out.write_all(if separator == b"[" { b"[]" } else { b"]" })
     }
 
-    fn frame(&mut self, frame: &FrameText<'_>) -> io::Result<()> {
+    /// What most blocks do not have: another usable size than expected, a weight, a tag.
+    pub(super) fn extras(&mut self, place: &Placement, catalog: &Catalog) -> io::Result<()> {
+        if place.surplus != 0 {
+            let usable = usable_of_size(place.size).saturating_add_signed(place.surplus.into());
+            self.number("usable", usable)?;
+        }
+        if !place.weight.is_one() {
+            self.fraction("weight", place.weight.value())?;
+        }
+        if let Some((samples, spacing)) = place.weight.counted() {
+            self.number("samples", samples.into())?;
+            self.fraction("bytes_per_sample", spacing.bytes())?;
+        }
+        self.tag(place.tag, catalog)
+    }
+
+    pub(super) fn tag(&mut self, id: TagId, catalog: &Catalog) -> io::Result<()> {
+        let tag = catalog.tag(id);
+        if id != TagId::NONE && tag == Tag::default() {
+            return self.text("task", "");
+        }
+        if tag.heap != Heap::Malloc {
+            self.text("heap", tag.heap.name())?;
+        }
+        self.known_text("variable", catalog.strings.get(tag.variable))?;
+        self.known_text("type", catalog.strings.get(tag.type_name))?;
+        self.known_text("task", catalog.strings.get(tag.task))
+    }
+
+    pub(super) fn frame(&mut self, frame: &FrameText<'_>) -> io::Result<()> {
         if *frame == (FrameText { function: frame.function, ..FrameText::default() }) {
             serde_json::to_writer(&mut self.out, frame.function)?;
             return Ok(());
@@ -189,7 +232,7 @@ impl<W: Write> JsonObjectWriter<W> {
         object.out.write_all(b"}")
     }
 
-    fn end_line(mut self) -> io::Result<()> {
+    pub(super) fn end_line(mut self) -> io::Result<()> {
         self.out.write_all(b"}\n")
     }
 }
@@ -198,7 +241,7 @@ impl<W: Write> JsonObjectWriter<W> {
 mod tests {
     use super::super::{EventLine, EventLinesReader, looks_like_events};
     use super::*;
-    use highwater_model::{ColumnRange, Nanos, SampleSpacing, StringId, Tag, TagId, Weight, WordSampling};
+    use highwater_model::{Clock, ColumnRange, Nanos, SampleSpacing, StringId, TagId, Weight, WordSampling};
     use proptest::prelude::*;
 
     #[test]
@@ -230,6 +273,10 @@ mod tests {
             context: "nightly".to_owned(),
             runtime_parameters: "s=4k".to_owned(),
             word_sampling: WordSampling::new(1e-4, 8),
+            executable: "/bin/a \"b".to_owned(),
+            command: vec!["a \n".to_owned(), String::new()],
+            notes: vec!["A fact.".to_owned()],
+            clock: Clock::Lines,
             ..Source::default()
         };
         let mut lines = Vec::new();

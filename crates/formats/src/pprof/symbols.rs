@@ -58,6 +58,15 @@ pub(super) struct PprofSymbols<'a> {
     functions: HashMap<(u64, u64), u64>,
     /// The encoded tables of locations and functions.
     encoded: ProtobufMessage,
+    before: UsedIds,
+}
+
+/// The numbers of mappings, locations and functions that other snapshots of the same profile have: the highest of each.
+#[derive(Clone, Copy, Default)]
+pub(super) struct UsedIds {
+    mappings: u64,
+    locations: u64,
+    functions: u64,
 }
 
 /// Known facts about a module, by its index in the catalog.
@@ -72,7 +81,7 @@ struct PprofMapping {
 
 impl<'a> PprofSymbols<'a> {
     /// `program` identifies the main module; viewers expect it to be mapping 1.
-    pub(super) fn new(catalog: &'a Catalog, program: &str) -> Self {
+    pub(super) fn new(catalog: &'a Catalog, program: &str, before: UsedIds) -> Self {
         let main = main_module(catalog, program);
         let mapping = |index: usize| {
             let id = match main {
@@ -80,7 +89,7 @@ impl<'a> PprofSymbols<'a> {
                 Some(main) if index < main => index + 2,
                 _ => index + 1,
             };
-            PprofMapping { id: id as u64, ..PprofMapping::default() }
+            PprofMapping { id: before.mappings + id as u64, ..PprofMapping::default() }
         };
         Self {
             catalog,
@@ -88,6 +97,7 @@ impl<'a> PprofSymbols<'a> {
             locations: HashMap::new(),
             functions: HashMap::new(),
             encoded: ProtobufMessage::default(),
+            before,
         }
     }
 
@@ -107,7 +117,7 @@ impl<'a> PprofSymbols<'a> {
         if let Some(&id) = self.locations.get(frames) {
             return id;
         }
-        let id = self.locations.len() as u64 + 1;
+        let id = self.before.locations + self.locations.len() as u64 + 1;
         self.locations.insert(frames.to_vec(), id);
 
         let outermost_known = |of: fn(&Frame) -> u64| frames.iter().rev().map(of).find(|&known| known != 0);
@@ -148,7 +158,7 @@ impl<'a> PprofSymbols<'a> {
     }
 
     fn function_id(&mut self, name: u64, file: u64) -> u64 {
-        let next = self.functions.len() as u64 + 1;
+        let next = self.before.functions + self.functions.len() as u64 + 1;
         let id = *self.functions.entry((name, file)).or_insert(next);
         if id == next {
             let mut function = ProtobufMessage::default();
@@ -173,8 +183,8 @@ impl<'a> PprofSymbols<'a> {
         }
     }
 
-    /// The tables of locations, functions and mappings.
-    pub(super) fn finish(mut self, strings: &mut Strings) -> ProtobufMessage {
+    /// The tables of locations, functions and mappings, and the numbers that are used now.
+    pub(super) fn finish(mut self, strings: &mut Strings) -> (ProtobufMessage, UsedIds) {
         let mut mappings: Vec<_> = self.mappings.iter().zip(&self.catalog.modules).collect();
         mappings.sort_by_key(|(mapping, _)| mapping.id);
         for (mapping, module) in mappings {
@@ -192,7 +202,12 @@ impl<'a> PprofSymbols<'a> {
             message.flag(mapping_field::HAS_INLINE_FRAMES, mapping.has_inline_frames);
             self.encoded.message(profile_field::MAPPING, &message);
         }
-        self.encoded
+        let used = UsedIds {
+            mappings: self.before.mappings + self.mappings.len() as u64,
+            locations: self.before.locations + self.locations.len() as u64,
+            functions: self.before.functions + self.functions.len() as u64,
+        };
+        (self.encoded, used)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reads profiles back with a decoder that shares no code with the writer.
 
-use super::write;
+use super::{PprofOptions, write};
 use crate::scene::{Scene, any_snapshot, function, parser, without_blocks};
 use flate2::read::GzDecoder;
 use highwater_model::groups::Metric;
@@ -96,7 +96,7 @@ struct Profile {
 impl Profile {
     fn of(snapshot: &Snapshot) -> Self {
         let mut gzipped = Vec::new();
-        write(snapshot, Metric::Live, None, &mut gzipped).unwrap();
+        write(snapshot, &PprofOptions::default(), &mut gzipped).unwrap();
         let mut bytes = Vec::new();
         GzDecoder::new(&gzipped[..]).read_to_end(&mut bytes).unwrap();
         Self { bytes }
@@ -302,7 +302,7 @@ fn the_default_sample_type_follows_the_metric() {
 fn keep_drops_whole_stacks() {
     let mut gzipped = Vec::new();
     let keep = |text: &str| text == "grow";
-    write(&parser().snapshot(), Metric::Live, Some(&keep), &mut gzipped).unwrap();
+    write(&parser().snapshot(), &PprofOptions { keep: Some(&keep), ..PprofOptions::default() }, &mut gzipped).unwrap();
     let mut bytes = Vec::new();
     GzDecoder::new(&gzipped[..]).read_to_end(&mut bytes).unwrap();
     let samples = Profile { bytes }.samples();

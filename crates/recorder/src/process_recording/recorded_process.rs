@@ -23,6 +23,8 @@ pub struct RecordedProcess {
     pub usable_sizes: bool,
     /// Mean bytes per sample, if not everything is recorded.
     pub sample_rate: Option<u64>,
+    /// A text about the run; empty if there is none.
+    pub context: String,
     /// How often the file is flushed: the time span that may be lost if the recorder is killed.
     pub flush_every: Duration,
 }
@@ -51,6 +53,7 @@ impl RecordedProcess {
             start_unix_ns: stamps.start_unix_ns(),
             duration: Nanos(0),
             sample_rate: self.sample_rate,
+            context: self.context.clone(),
             usable_sizes: self.usable_sizes,
             ..Source::default()
         }

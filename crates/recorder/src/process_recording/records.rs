@@ -4,7 +4,7 @@ use super::{MOST_PLAIN, ProcessRecording, RingThread};
 use crate::mappings::{Mapper, Mappings};
 use crate::record::{RecordedBlock, RingRecord};
 use crate::rings::RecordSink;
-use highwater_model::{EventKind, Nanos, Placement, PlainEvent, StackId, Tag, TagId, ThreadId, Weight, mapped_address};
+use highwater_model::{EventKind, Nanos, Placement, PlainEvent, StackId, TagId, ThreadId, Weight, mapped_address};
 
 /// The key of a block that the thread of a ring is moving. No user-space address has its highest bit set; its lowest bit is free for mappings.
 fn aside_key(ring: usize) -> u64 {
@@ -168,12 +168,6 @@ impl ProcessRecording {
         Mapper { stack, tag: if task == TagId::NONE { self.tag } else { task } }
     }
 
-    /// A tag that says that there is no task: without a tag, a resized block keeps the one that it had.
-    fn no_task(&mut self) -> TagId {
-        let Self { no_task, catalog, .. } = self;
-        *no_task.get_or_insert_with(|| catalog.push_tag(Tag::default()))
-    }
-
     #[inline(always)]
     fn stack(&mut self, node: u32) -> StackId {
         match self.names.known(node) {
@@ -193,7 +187,7 @@ impl ProcessRecording {
         let mut new = self.placement(&new);
         if new.tag == TagId::NONE && self.names.has_tasks() {
             // A block that is resized outside of any task no longer belongs to one.
-            new.tag = self.no_task();
+            new.tag = self.catalog.no_task();
         }
         self.push(time, thread, EventKind::Reallocate { old_address, claimed_old_size: None, new });
     }

@@ -7,7 +7,7 @@ use super::exceptions::{from_zigzag, zigzag};
 use super::live_blocks::MOST_LIVE;
 use super::varint::{self, VarintReader};
 use highwater_model::{
-    Accounts, AccountsState, AllocId, Anomalies, Anomaly, ByteSum, Figures, Nanos, Rests, Sites, StackId,
+    Accounts, AccountsState, AllocId, Anomalies, Anomaly, Block, ByteSum, Figures, Nanos, Rests, Sites, StackId,
     ThreadAccount, ThreadId, Totals, laws,
 };
 use std::io;
@@ -351,6 +351,45 @@ pub const MOST_COUNTED: u64 = 1 << 40;
 const MOST_SAMPLES: u64 = 1 << 62;
 /// The counters of anomalies that every keyframe has.
 const FIRST_COUNTERS: usize = 11;
+
+/// The limit of rows in a state that is not from a keyframe. It keeps sums of their counts far from wrapping.
+const MOST_ROWS: usize = 1 << 22;
+
+/// True if every counter is within the bounds that a stored keyframe has, and the blocks are in order and refer to existing threads.
+pub fn are_counters_bounded(state: &AccountsState) -> bool {
+    let is_bounded = |figures: &Figures| {
+        let counts = [
+            figures.allocations,
+            figures.frees,
+            figures.reallocations,
+            figures.reallocated_away,
+            figures.cross_thread_frees,
+            figures.temporary_allocations,
+            figures.promotions,
+            figures.unrecorded_promotions,
+            figures.unrecorded,
+            figures.unrecorded_gone,
+        ];
+        counts.iter().all(|&count| count <= MOST_COUNTED)
+            && figures.unrecorded <= figures.allocations + figures.reallocations
+            && figures.unrecorded_gone <= figures.frees + figures.reallocated_away
+            && figures.unrecorded_promotions <= figures.promotions
+            && figures.more_samples <= MOST_SAMPLES
+            && figures.more_samples_gone <= figures.more_samples
+    };
+    let follows = |a: &Block, b: &Block| a.id < b.id && a.time <= b.time;
+    let is_known = |block: &Block| {
+        block.id.0 < state.next_id && block.time <= state.last_time && (block.thread as usize) < state.threads.len()
+    };
+    let rows = state.threads.iter().map(|thread| &thread.figures).chain(state.sites.figures()).chain(&state.tags);
+    let row_count = state.threads.len() + state.sites.len() + state.tags.len();
+    row_count <= MOST_ROWS
+        && state.next_id <= MOST_COUNTED
+        && state.events <= MOST_COUNTED
+        && rows.chain([&state.totals.figures]).all(is_bounded)
+        && state.blocks.iter().all(|block| is_known(&block))
+        && state.blocks.iter().is_sorted_by(follows)
+}
 
 /// True if the state obeys the laws: the live blocks match the figures, or there are none if only figures are known, and no sum wraps. Only a forged
 /// file has another state, from which a replay could not continue.

@@ -149,6 +149,13 @@ impl<S: FileSink> StepWriter<S> {
         self.left_out
     }
 
+    /// Continues with a keyframe of a state that the events before do not lead to. There must be no collected steps.
+    pub(super) fn continue_from(&mut self, accounts: &Accounts, catalog: &Catalog) -> io::Result<()> {
+        self.encoder = EventsEncoder::new(accounts);
+        self.out.add_catalog(catalog)?;
+        self.keyframe(accounts)
+    }
+
     fn catch_up(&mut self, accounts: &Accounts, catalog: &Catalog) -> io::Result<()> {
         self.out.add_catalog(catalog)?;
         self.keyframe(accounts)?;

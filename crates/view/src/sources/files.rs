@@ -24,7 +24,7 @@ impl Opener for Files {
         let file = highwater_input::open_while(path, &mut go_on).map_err(|error| error.to_string())?;
         let kind = match file.format().read() {
             Read::Recording if file.is_snapshot() => FileKind::Snapshot,
-            Read::Recording | Read::Unordered(_) => FileKind::Recording,
+            Read::Recording | Read::Unordered(_) | Read::Steps(_) => FileKind::Recording,
             Read::History(_) if file.source().kind == SourceKind::OBJLOG => FileKind::Objects,
             Read::History(_) => FileKind::Trace,
             Read::Profile(_) if file.source().snapshot => FileKind::Snapshot,

@@ -78,7 +78,7 @@ word!(
 );
 
 word!(
-    "highwater_task",
+    "highwater_current_task",
     /// The number of the task that the calling thread works for; 0 for none.
     task,
     /// Sets the task that the calling thread works for.
