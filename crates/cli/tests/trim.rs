@@ -430,3 +430,27 @@ fn without_a_receiver_the_program_runs_all_the_same() {
     let both = place.highwater("record --stream 1 --or-run --wait true");
     assert_eq!(both.code, 2);
 }
+
+#[test]
+fn a_snapshot_gets_other_names_and_a_profile_has_no_events() {
+    let place = Place::new();
+    let profile = Path::new(env!("CARGO_MANIFEST_DIR")).join("../input/tests/fixtures/massif/bytes.out");
+    std::fs::copy(profile, place.file("massif.out")).unwrap();
+    place.highwater("trim massif.out -o out.hw").is_one_clear_line_about(&["no events"]);
+    for to in ["events", "events-jsonl", "memtrace"] {
+        place.highwater(&format!("export massif.out --to {to} -o out")).is_one_clear_line_about(&["no events"]);
+    }
+    let collector = support::live::Collector::new();
+    let mut holder = collector.holder(&[]);
+    holder.tell("keep 100 100");
+    let pid = holder.pid;
+    collector.highwater(&format!("snapshot --pid {pid} -o held.hw")).succeeded();
+    collector.highwater("trim held.hw --private --names strip -o stripped.hw").succeeded();
+    collector.highwater("check stripped.hw --strict").succeeded();
+    let (held, stripped) = (collector.json("report held.hw"), collector.json("report stripped.hw"));
+    assert_eq!(held["totals"], stripped["totals"]);
+    let texts = all_texts(&collector.place.file("stripped.hw"));
+    assert!(!texts.contains("keep_blocks") && !texts.contains("holder") && texts.contains("function 1"), "{texts}");
+    let refused = collector.highwater("trim held.hw --keep 10% -o no.hw");
+    assert!(refused.stderr_text().contains("one instant"), "{}", refused.stderr_text());
+}

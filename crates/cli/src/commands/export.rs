@@ -210,6 +210,10 @@ impl Export {
             let why = "a snapshot knows one instant only; it has no history to write";
             return Err(Failure::in_file(&self.input.path, why));
         }
+        if opened.source().is_states() {
+            let why = "knows figures at some instants, and no events between them; there is no history to write";
+            return Err(Failure::in_file(&self.input.path, why));
+        }
         let recording = opened.recording()?;
         let options = self.options(None);
         let left_out = self.write_out(output, |out| write(recording, &options, out))?;

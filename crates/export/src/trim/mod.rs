@@ -85,7 +85,9 @@ pub enum TrimError {
 
 /// Writes a part of a recording into another file.
 pub fn trim(recording: &Recording, options: &TrimOptions, target: File) -> Result<Trimmed, TrimError> {
-    let mut renamer = Renamer::new(recording.catalog(), options);
+    // Lost names keep their numbers, so that the sites of a damaged recording stay apart.
+    let catalog = recording.catalog_to_go_on().map_err(TrimError::Read)?;
+    let mut renamer = Renamer::new(&catalog, options);
     let source = renamer.source(recording.source(), options.without);
     if recording.source().is_states() {
         return Err(TrimError::Unfit("a profile of several instants has no events to trim"));
