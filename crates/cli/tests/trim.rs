@@ -155,7 +155,7 @@ fn secrets() -> Vec<Value> {
                "notes": ["SECRETnote."]}),
         json!({"event": "thread", "thread": 1, "name": "SECRETthread"}),
         json!({"event": "allocate", "address": "0x1000", "size": 100, "thread": 1, "time_ns": 5, "stack": stack,
-               "type": "SECRETtype", "variable": "SECRETvariable"}),
+               "type": "SECRETtype", "variable": "SECRETvariable", "task": "SECRETtask"}),
         json!({"event": "mark", "name": "SECRETmark", "time_ns": 6}),
         json!({"event": "gauge", "name": "SECRETgauge", "value": 7, "time_ns": 7}),
         json!({"event": "gauge", "name": "rss", "value": 7, "time_ns": 8}),
@@ -199,7 +199,15 @@ fn nothing_private_is_left_in_any_form() {
     {
         assert!(!texts.contains(gone), "{gone}");
     }
-    for there in ["SECRETfunction<T>", "SECRETfile.rs", "SECRETtype", "SECRETthread", "SECRETmark", "SECRETmodule.so"] {
+    for there in [
+        "SECRETfunction<T>",
+        "SECRETfile.rs",
+        "SECRETtype",
+        "SECRETtask",
+        "SECRETthread",
+        "SECRETmark",
+        "SECRETmodule.so",
+    ] {
         assert!(texts.contains(there), "{there}");
     }
     // One option alone.
