@@ -89,7 +89,8 @@ fn the_libraries_define_the_headers_functions_and_what_they_replace_and_nothing_
     // Rust's names have a hash.
     defined.retain(|name| !name.starts_with("_ZN"));
     // Words of each thread, which are hidden in what is linked.
-    let hidden = ["highwater_thread", "highwater_countdown", "highwater_looking_up"].map(str::to_owned);
+    let hidden = ["highwater_thread", "highwater_countdown", "highwater_looking_up", "highwater_current_task"]
+        .map(str::to_owned);
     let archive: BTreeSet<String> = declared()
         .into_iter()
         .chain(hooks.iter().map(|name| format!("__wrap_{name}")))
