@@ -195,6 +195,26 @@ fn run_keeps_a_table_of_a_static_program_from_its_first_block() {
     holder.kill();
 }
 
+/// The linker must not drop the library because the program's own objects do not need it.
+#[test]
+fn a_program_that_calls_neither_malloc_nor_us_is_recorded() {
+    for linked in [Linked::Shared, Linked::Static] {
+        let place = Place::new();
+        let mut flags = linked.flags();
+        flags.insert(0, "-Wl,--as-needed".to_owned());
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let program = programs::cpp_as("strings", &format!("strings-{linked:?}"), &flags);
+        let wanted = b"highwater_version";
+        let bytes = std::fs::read(&program).unwrap();
+        assert!(bytes.windows(wanted.len()).any(|part| part == wanted), "{linked:?}: the library is in it");
+        let run = place.run(["record".as_ref(), "-o".as_ref(), "strings.hw".as_ref(), program.as_os_str()]);
+        assert_eq!(run.code, 0, "{linked:?} {}", run.stderr);
+        let report =
+            place.json("report strings.hw --metric allocations --filter size:101..107 --filter inside:contains:main");
+        assert_eq!(report["totals"]["allocations"], 1000, "{linked:?}");
+    }
+}
+
 #[test]
 fn a_program_that_records_itself_has_a_whole_file_at_its_end() {
     for linked in Linked::ALL {

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
   highwater leaks app.hw --stacks full   with whole call stacks
   highwater leaks app.hw --filter cache  only what the cache kept
   highwater leaks app.hw --filter 'allocated:..1s'   only what is older than that
-  highwater leaks app.hw --by task       by async task or span; also by type, thread …
+  highwater leaks app.hw --by task       by async task or span; or by type …
   highwater leaks app.hw --at mark:done  live when the program said so
   highwater leaks app.hw --json | jq '.totals.live_bytes'
 
