@@ -410,13 +410,13 @@ export type Compare = {
   tree: Tree;
 };
 
-/** A site whose blocks survive. */
+/** A site, or an owner, whose blocks survive. */
 export type GrowthSite = {
-  /** Its number. */
+  /** Its number, if it is a site; else its place among the owners. */
   id: number;
   /** Its name, for people. */
   key: string;
-  /** The frame that names it. */
+  /** The frame that names it, if it is a site. */
   frame: Frame | null;
   /** The number of its stack. */
   stack: Frame[];

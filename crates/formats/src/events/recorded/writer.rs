@@ -6,8 +6,8 @@ use super::super::writer::{JsonObjectWriter, known, write_thread_name};
 use super::VERSION;
 use super::state_lines;
 use highwater_model::{
-    Accounts, AllocId, Anomaly, Block, Catalog, FrameId, Nanos, NumberLedger, Op, Placement, Source, StackId, Step,
-    Tag, TagId, ThreadId, usable_of_size,
+    Accounts, AllocId, Anomaly, Block, Catalog, FrameId, Heap, Nanos, NumberLedger, Op, Placement, Source, StackId,
+    Step, Tag, TagId, ThreadId, usable_of_size,
 };
 use std::io::{self, Write};
 
@@ -122,11 +122,11 @@ impl<W: Write> RecordedLinesWriter<W> {
                 let was = find(id);
                 let heap = catalog.tag(was.map_or(TagId::NONE, |block| block.tag)).heap;
                 line.address("address", heap.true_address(was.map_or(0, |block| block.address)))?;
-                let tag = catalog.tag(tag);
-                line.text("heap", tag.heap.name())?;
-                line.known_text("variable", catalog.strings.get(tag.variable))?;
-                line.known_text("type", catalog.strings.get(tag.type_name))?;
-                line.known_text("task", catalog.strings.get(tag.task))
+                // A promotion says where to, also to the allocator's heap.
+                if catalog.tag(tag).heap == Heap::Malloc {
+                    line.text("heap", Heap::Malloc.name())?;
+                }
+                line.tag(tag, catalog)
             }),
             Op::Mark { name } => {
                 self.put_step("mark", time, thread, |line| line.text("name", catalog.strings.get(name)))
@@ -334,7 +334,7 @@ fn put_block(line: &mut Line<'_>, block: Option<Block>, catalog: &Catalog) -> io
     let Tag { heap, .. } = catalog.tag(block.tag);
     line.address("address", heap.true_address(block.address))?;
     line.number("size", block.size)?;
-    if heap != highwater_model::Heap::Malloc {
+    if heap != Heap::Malloc {
         line.text("heap", heap.name())?;
     }
     Ok(())
