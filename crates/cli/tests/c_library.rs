@@ -210,7 +210,7 @@ fn a_program_that_calls_neither_malloc_nor_us_is_recorded() {
         let run = place.run(["record".as_ref(), "-o".as_ref(), "strings.hw".as_ref(), program.as_os_str()]);
         assert_eq!(run.code, 0, "{linked:?} {}", run.stderr);
         let report =
-            place.json("report strings.hw --metric allocations --filter size:101..107 --filter inside:contains:main");
+            place.json("report strings.hw --metric allocations --filter size:101..107 --filter inside:equal:main");
         assert_eq!(report["totals"]["allocations"], 1000, "{linked:?}");
     }
 }
