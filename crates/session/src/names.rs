@@ -122,6 +122,9 @@ impl SessionNames {
     /// The tag of a node that was looked up before: its task. [`TagId::NONE`] for a block without a task, and for `Heap::Mapped` without a task.
     #[inline(always)]
     pub fn tag(&self, node: u32, is_mapping: bool) -> TagId {
+        if self.tags.is_empty() {
+            return TagId::NONE;
+        }
         self.tags.get(&node).map_or(TagId::NONE, |tags| tags[usize::from(is_mapping)])
     }
 

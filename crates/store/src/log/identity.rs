@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
-/// The identity of the log with this number in this process, after it was cleared so many times.
+/// The identity of the log with this number in this process, after it was cleared this number of times.
 ///
 /// The upper half tells processes apart: random keys, the time and the process id. The id is read each time, since a forked child continues with
 /// copies of the logs of its parent. The lower half tells the logs of a process apart.
