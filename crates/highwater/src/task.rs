@@ -33,7 +33,7 @@ use std::task::{Context, Poll};
 
 /// A task, known by its name. Copies are the same task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Task(agents::Numbers);
+pub struct Task(agents::TaskNumbers);
 
 impl Task {
     /// No task.
@@ -127,12 +127,12 @@ mod agents {
 
     /// The numbers of a task in both agents.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub struct Numbers {
+    pub struct TaskNumbers {
         own: u32,
         loaded: u32,
     }
 
-    pub const NO_TASK: Numbers = Numbers { own: 0, loaded: 0 };
+    pub const NO_TASK: TaskNumbers = TaskNumbers { own: 0, loaded: 0 };
 
     #[derive(Clone, Copy)]
     struct Loaded {
@@ -152,7 +152,7 @@ mod agents {
     /// More bytes than an agent keeps of a name.
     const LONG: usize = 300;
 
-    pub fn number(name: &str) -> Numbers {
+    pub fn number(name: &str) -> TaskNumbers {
         let name = name.as_bytes();
         let name = name.split(|byte| *byte == 0).next().unwrap_or(name);
         let of_loaded = |loaded: Loaded| {
@@ -162,13 +162,13 @@ mod agents {
             // SAFETY: its last byte is zero.
             unsafe { (loaded.number)(text.as_ptr().cast()) }
         };
-        Numbers { own: task::number(name), loaded: loaded().map_or(0, of_loaded) }
+        TaskNumbers { own: task::number(name), loaded: loaded().map_or(0, of_loaded) }
     }
 
     #[inline]
-    pub fn enter(numbers: Numbers) -> Numbers {
+    pub fn enter(numbers: TaskNumbers) -> TaskNumbers {
         let loaded = loaded().map_or(0, |loaded| (loaded.enter)(numbers.loaded));
-        Numbers { own: task::enter(numbers.own), loaded }
+        TaskNumbers { own: task::enter(numbers.own), loaded }
     }
 }
 
@@ -177,15 +177,15 @@ mod agents {
 mod agents {
     /// The number of no task.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub struct Numbers;
+    pub struct TaskNumbers;
 
-    pub const NO_TASK: Numbers = Numbers;
+    pub const NO_TASK: TaskNumbers = TaskNumbers;
 
-    pub fn number(_: &str) -> Numbers {
+    pub fn number(_: &str) -> TaskNumbers {
         NO_TASK
     }
 
-    pub fn enter(_: Numbers) -> Numbers {
+    pub fn enter(_: TaskNumbers) -> TaskNumbers {
         NO_TASK
     }
 }
