@@ -6,7 +6,7 @@
  *     cc -static app.c $(pkg-config --cflags --static --libs highwater)     a statically linked one, with libhighwater.a
  *
  * A program need not call any of these functions: 'highwater record ./app' and 'highwater run ./app' find the library in it. Until one of
- * them, or one of the functions below, asks for it, the library does nothing; a call of malloc costs one to three nanoseconds more.
+ * them, or one of the functions below, asks for it, the library does nothing; malloc and free together cost one to two nanoseconds more.
  *
  * All functions can be called at any time, from any thread, and before main. None of them changes errno, leaves a descriptor open that was not
  * open before (a live program keeps two, close-on-exec), or ends the program. If there is no recorder and no collector, the program goes on as
