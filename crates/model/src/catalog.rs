@@ -4,6 +4,7 @@ use crate::heap::Heap;
 use crate::ids::{FrameId, Nanos, StackId, StringId, TagId, ThreadId};
 use crate::stacks::{ColumnRange, Frame, Module, StackTable};
 use crate::strings::StringTable;
+use crate::type_facts::TypeFacts;
 use rustc_hash::FxHashMap;
 
 /// A variable name, a type name and a task, each of which may be [`StringId::EMPTY`], and a heap.
@@ -39,6 +40,8 @@ pub struct Catalog {
     pub stacks: StackTable,
     /// Executables and libraries.
     pub modules: Vec<Module>,
+    /// What debug information says of types.
+    pub types: TypeFacts,
     tags: Vec<Tag>,
     tag_ids: FxHashMap<Tag, TagId>,
     module_ids: FxHashMap<StringId, u32>,
@@ -56,6 +59,7 @@ impl Default for Catalog {
             strings: StringTable::default(),
             stacks: StackTable::default(),
             modules: Vec::new(),
+            types: TypeFacts::default(),
             tags: vec![Tag::default()],
             tag_ids: FxHashMap::from_iter([(Tag::default(), TagId::NONE)]),
             module_ids: FxHashMap::default(),
@@ -161,6 +165,11 @@ impl Catalog {
             self.no_task = known.map_or_else(|| self.push_tag(Tag::default()), |at| TagId(at as u32 + 1));
         }
         self.no_task
+    }
+
+    /// True if the source names the types of some blocks itself.
+    pub fn has_named_types(&self) -> bool {
+        self.tags.iter().any(|tag| tag.type_name != StringId::EMPTY)
     }
 
     /// True if some block may belong to a task.

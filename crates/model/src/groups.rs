@@ -8,6 +8,7 @@ use crate::ids::{FrameId, StackId, StringId, ThreadId};
 use crate::plumbing::leading_plumbing;
 use crate::snapshot::Snapshot;
 use crate::stack_numbers::StackNumbers;
+use crate::types::SiteTypes;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -89,7 +90,7 @@ impl GroupBy {
             Self::Module => "Executables and libraries",
             Self::Line => "Source lines",
             Self::Thread => "Threads",
-            Self::Type => "Types, where the source has them",
+            Self::Type => "Types: those that the source names, or those that the names of library functions show",
             Self::Heap => "Heaps: malloc's, and what the program mapped itself",
             Self::Task => "Tasks that the program names, whichever threads run them",
         }
@@ -412,7 +413,11 @@ pub fn rows_by_frame<T: Addend, E>(
     Ok(groups.into_iter().map(row).collect())
 }
 
+/// Blocks have the types that their source names. If it names none, the stacks show them.
 fn by_type(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Row> {
+    if snapshot.has_site_types() {
+        return by_site_type(snapshot, keep);
+    }
     let mut groups: BTreeMap<&str, Figures> = BTreeMap::new();
     for (tag, figures) in snapshot.catalog.tags().iter().zip(snapshot.accounts.tags()) {
         let name = snapshot.catalog.strings.get(tag.type_name);
@@ -421,6 +426,23 @@ fn by_type(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Row> {
         }
     }
     groups.into_iter().map(|(name, figures)| row(GroupKey::Name(name.to_owned()), &figures)).collect()
+}
+
+fn by_site_type(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Row> {
+    let mut types = SiteTypes::new(&snapshot.catalog);
+    let mut groups: BTreeMap<String, Figures> = BTreeMap::new();
+    for (stack, figures) in snapshot.accounts.sites().iter().filter(|(_, figures)| !figures.is_empty()) {
+        let found = types.of(&snapshot.catalog, stack);
+        let name = found.name_of_all(figures);
+        if keep.is_some_and(|keep| !keep(name)) {
+            continue;
+        }
+        match groups.get_mut(name) {
+            Some(known) => known.add(figures),
+            None => _ = groups.insert(name.to_owned(), *figures),
+        }
+    }
+    groups.into_iter().map(|(name, figures)| row(GroupKey::Name(name), &figures)).collect()
 }
 
 fn by_task(snapshot: &Snapshot, metric: Metric, keep: Keep<'_>) -> Vec<Row> {

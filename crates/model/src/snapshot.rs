@@ -252,6 +252,11 @@ impl Snapshot {
         self.figures_by_heap().get(&heap).map_or(0, Figures::live_bytes)
     }
 
+    /// True if the types of blocks are those that their stacks show: the source itself names none.
+    pub fn has_site_types(&self) -> bool {
+        !self.source.kind.is_object_graph() && !self.catalog.has_named_types()
+    }
+
     /// All violations of the laws, in words. Laws of single blocks are not checked if blocks are not known.
     pub fn violations(&self) -> Vec<String> {
         if self.source.aggregated {

@@ -9,7 +9,7 @@
 //! again when they are next needed.
 
 use crate::elf::ElfImage;
-use crate::module::SourceFrame;
+use crate::module::{SourceFrame, TypeSize};
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, Metadata, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The first bytes of a file. The number changes with the format of the content, or with how names are made.
-const MAGIC: [u8; 8] = *b"HWnames1";
+const MAGIC: [u8; 8] = *b"HWnames2";
 /// Longer files are neither read nor written.
 const LONGEST_FILE: u64 = 8 << 20;
 /// If all files together are larger than this, the oldest ones are removed.
@@ -131,8 +131,7 @@ fn own_user() -> u32 {
 }
 
 fn encode(known: &KnownFrames) -> Vec<u8> {
-    let mut texts: Vec<&str> = Vec::new();
-    let mut numbers: HashMap<&str, u32> = HashMap::new();
+    let mut texts = Texts::default();
     let mut entries = Vec::new();
     let mut addresses: Vec<(&u64, &Box<[SourceFrame]>)> = known.iter().collect();
     addresses.sort_unstable_by_key(|(address, _)| **address);
@@ -140,26 +139,42 @@ fn encode(known: &KnownFrames) -> Vec<u8> {
         entries.extend_from_slice(&address.to_le_bytes());
         put(&mut entries, frames.len() as u32);
         for frame in frames {
-            for text in [&*frame.function, &*frame.file] {
-                let number = *numbers.entry(text).or_insert_with(|| {
-                    texts.push(text);
-                    texts.len() as u32 - 1
-                });
-                put(&mut entries, number);
-            }
+            put(&mut entries, texts.number(&frame.function));
+            put(&mut entries, texts.number(&frame.file));
             put(&mut entries, frame.line);
             put(&mut entries, frame.inlined.into());
+            put(&mut entries, frame.sizes.len() as u32);
+            for TypeSize { name, size } in &frame.sizes {
+                put(&mut entries, texts.number(name));
+                entries.extend_from_slice(&size.to_le_bytes());
+            }
         }
     }
     let mut content = Vec::new();
-    put(&mut content, texts.len() as u32);
-    for text in texts {
+    put(&mut content, texts.list.len() as u32);
+    for text in texts.list {
         put(&mut content, text.len() as u32);
         content.extend_from_slice(text.as_bytes());
     }
     put(&mut content, known.len() as u32);
     content.append(&mut entries);
     [&MAGIC[..], &crc32fast::hash(&content).to_le_bytes(), &content].concat()
+}
+
+/// Texts by number, each once.
+#[derive(Default)]
+struct Texts<'a> {
+    list: Vec<&'a str>,
+    numbers: HashMap<&'a str, u32>,
+}
+
+impl<'a> Texts<'a> {
+    fn number(&mut self, text: &'a str) -> u32 {
+        *self.numbers.entry(text).or_insert_with(|| {
+            self.list.push(text);
+            self.list.len() as u32 - 1
+        })
+    }
 }
 
 fn put(out: &mut Vec<u8>, number: u32) {
@@ -184,18 +199,24 @@ fn decode(bytes: &[u8]) -> Option<KnownFrames> {
     let text = |number: u32| texts.get(number as usize).cloned();
     let mut known = KnownFrames::new();
     for _ in 0..take(&mut rest)? {
-        let (address, others) = rest.split_first_chunk::<8>()?;
-        rest = others;
+        let address = take_long(&mut rest)?;
         let mut frames = Vec::new();
         for _ in 0..take(&mut rest)? {
-            frames.push(SourceFrame {
+            let mut frame = SourceFrame {
                 function: text(take(&mut rest)?)?,
                 file: text(take(&mut rest)?)?,
                 line: take(&mut rest)?,
                 inlined: take(&mut rest)? != 0,
-            });
+                sizes: Box::default(),
+            };
+            let mut sizes = Vec::new();
+            for _ in 0..take(&mut rest)? {
+                sizes.push(TypeSize { name: text(take(&mut rest)?)?, size: take_long(&mut rest)? });
+            }
+            frame.sizes = sizes.into();
+            frames.push(frame);
         }
-        known.insert(u64::from_le_bytes(*address), frames.into());
+        known.insert(address, frames.into());
     }
     rest.is_empty().then_some(known)
 }
@@ -204,6 +225,12 @@ fn take(rest: &mut &[u8]) -> Option<u32> {
     let (number, others) = rest.split_first_chunk::<4>()?;
     *rest = others;
     Some(u32::from_le_bytes(*number))
+}
+
+fn take_long(rest: &mut &[u8]) -> Option<u64> {
+    let (number, others) = rest.split_first_chunk::<8>()?;
+    *rest = others;
+    Some(u64::from_le_bytes(*number))
 }
 
 #[cfg(test)]
@@ -216,6 +243,7 @@ mod tests {
             file: "src/main.rs".into(),
             line,
             inlined,
+            sizes: [TypeSize { name: "deep::T".into(), size: u64::MAX }].into(),
         };
         let frames = [frame("deep", 7, true), frame("naïve::main", 12, false)];
         KnownFrames::from([(0x1000, frames.into()), (0x2000, Box::default()), (u64::MAX, [frame("", 0, false)].into())])

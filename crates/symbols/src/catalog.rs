@@ -2,7 +2,7 @@
 
 use crate::module::SourceFrame;
 use crate::symbolizer::{ModuleMapping, Symbolizer};
-use highwater_model::{Catalog, FrameId, FrameText, Module};
+use highwater_model::{Catalog, FrameId, FrameText, Module, SizeOfType};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -41,6 +41,10 @@ pub fn resolve_frames(
             done.with_lines += usize::from(sources.iter().any(|frame| frame.line > 0));
             let texts: Vec<FrameText<'_>> = sources.iter().map(frame_text).collect();
             catalog.resolve(id, &texts);
+            for fact in sources.iter().flat_map(|frame| &frame.sizes) {
+                let name = catalog.strings.intern(&fact.name);
+                catalog.types.add_size(SizeOfType { name, size: fact.size });
+            }
         }
     }
     done

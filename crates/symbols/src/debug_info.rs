@@ -6,11 +6,14 @@ use self_cell::self_cell;
 
 use crate::debug_sections::DebugSections;
 use crate::elf::ElfImage;
+use crate::function_entry::{EntryReader, FunctionEntry, SizedName, UnitStarts};
 
 /// A function at an address, according to DWARF.
+#[derive(Default)]
 pub(crate) struct DebugFrame {
-    /// As in the file: mangled, if the compiler recorded the mangled name.
-    pub(crate) function: Option<String>,
+    pub(crate) function: FunctionEntry,
+    /// The element type, if the function is a method of C++'s allocator.
+    pub(crate) allocated: Option<SizedName>,
     pub(crate) file: Option<String>,
     pub(crate) line: Option<u32>,
 }
@@ -20,7 +23,11 @@ struct SourceFiles {
     supplementary: Option<DebugSections>,
 }
 
-type FileContext<'a> = Context<EndianSlice<'a, LittleEndian>>;
+/// The parsed form of the sections.
+pub(crate) struct FileContext<'a> {
+    context: Context<EndianSlice<'a, LittleEndian>>,
+    units: UnitStarts<'a>,
+}
 
 self_cell!(
     /// The DWARF context together with the bytes that it borrows: both have to live in one place.
@@ -43,21 +50,30 @@ impl DebugInfo {
 
     /// Innermost first. Unreadable parts are left out.
     pub(crate) fn frames(&self, address: u64) -> Vec<DebugFrame> {
-        self.with_dependent(|_, context| {
+        self.with_dependent(|_, FileContext { context, units }| {
             let mut found = Vec::new();
             // There is no code at this address, and `addr2line` adds 1.
             if address == u64::MAX {
                 return found;
             }
             let Ok(mut frames) = context.find_frames(address).skip_all_loads() else { return found };
+            let unit = context.find_dwarf_and_unit(address).skip_all_loads();
             while let Ok(Some(frame)) = frames.next() {
-                let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
-                let location = frame.location.as_ref();
-                found.push(DebugFrame {
-                    function: name.filter(|name| !name.is_empty()).map(|name| name.into_owned()),
-                    file: location.and_then(|location| location.file).map(str::to_owned),
-                    line: location.and_then(|location| location.line),
+                let entry = unit.zip(frame.dw_die_offset).map(|(unit, offset)| {
+                    let reader = EntryReader { dwarf: unit.dwarf, units };
+                    let function = reader.function(unit.unit, offset);
+                    let is_allocate = function.name.as_deref() == Some("allocate");
+                    let allocated = if is_allocate { reader.allocated_by_cpp(unit.unit, offset) } else { None };
+                    (function, allocated)
                 });
+                let (mut function, allocated) = entry.unwrap_or_default();
+                if function.linkage_name.is_none() && function.name.is_none() {
+                    let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
+                    function.name = name.filter(|name| !name.is_empty()).map(|name| name.into_owned());
+                }
+                let location = frame.location.as_ref();
+                let file = location.and_then(|location| location.file).map(str::to_owned);
+                found.push(DebugFrame { function, allocated, file, line: location.and_then(|location| location.line) });
             }
             found
         })
@@ -70,7 +86,7 @@ fn context(files: &SourceFiles) -> Result<FileContext<'_>, Error> {
         dwarf.set_sup(self::dwarf(supplementary)?);
     }
     dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
-    Context::from_dwarf(dwarf)
+    Ok(FileContext { context: Context::from_dwarf(dwarf)?, units: UnitStarts::default() })
 }
 
 fn dwarf(sections: &DebugSections) -> Result<Dwarf<EndianSlice<'_, LittleEndian>>, Error> {

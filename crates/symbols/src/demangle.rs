@@ -44,6 +44,11 @@ pub(crate) fn is_mangled(name: &str) -> bool {
     is_rust(name) || is_cpp(name)
 }
 
+/// Whether the readable form of the name has the parameters of a generic Rust function instead of its arguments.
+pub(crate) fn has_type_parameters(name: &str) -> bool {
+    has_legacy_rust_hash(without_clone_suffixes(name))
+}
+
 fn is_rust(name: &str) -> bool {
     name.starts_with("_R") || has_legacy_rust_hash(without_clone_suffixes(name))
 }
@@ -60,7 +65,7 @@ fn is_cpp(name: &str) -> bool {
     name.starts_with("_Z") || name.starts_with("_GLOBAL__")
 }
 
-fn without_clone_suffixes(mut name: &str) -> &str {
+pub(crate) fn without_clone_suffixes(mut name: &str) -> &str {
     while let Some(shorter) = without_last_clone_suffix(name) {
         name = shorter;
     }

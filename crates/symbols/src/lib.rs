@@ -51,6 +51,8 @@ mod elf;
 mod error;
 mod file_parts;
 #[cfg(feature = "names")]
+mod function_entry;
+#[cfg(feature = "names")]
 mod module;
 #[cfg(feature = "names")]
 mod name_interner;
@@ -59,6 +61,8 @@ mod segments;
 mod symbol_table;
 #[cfg(feature = "names")]
 mod symbolizer;
+#[cfg(feature = "names")]
+mod typed_name;
 #[cfg(feature = "types")]
 pub mod types;
 
@@ -71,6 +75,6 @@ pub use elf::{ModuleIdentity, build_id_of};
 #[cfg(feature = "names")]
 pub use error::SymbolError;
 #[cfg(feature = "names")]
-pub use module::{ModuleSymbols, SourceFrame};
+pub use module::{ModuleSymbols, SourceFrame, TypeSize};
 #[cfg(feature = "names")]
 pub use symbolizer::{ModuleMapping, Symbolizer};

@@ -5,16 +5,18 @@ use std::sync::Arc;
 
 use crate::cache::KnownFrames;
 use crate::debug_info::{DebugFrame, DebugInfo};
-use crate::demangle::is_mangled;
+use crate::demangle::{has_type_parameters, is_mangled};
 use crate::elf::ElfImage;
 use crate::name_interner::NameInterner;
 use crate::segments::{LoadSegment, bias};
 use crate::symbol_table::{SymbolTable, SymbolTableKind};
+use crate::typed_name::{arguments_of, with_arguments, without_arguments};
 
 /// A function at an address, as a programmer knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFrame {
-    /// Its demangled name; empty if only the source line is known.
+    /// Its demangled name, with its type arguments where they are known; empty if only the source line is known. The arguments are `…` if one copy
+    /// of the code serves several types.
     pub function: Arc<str>,
     /// Path of the source file as the compiler saw it; empty if unknown.
     pub file: Arc<str>,
@@ -22,6 +24,17 @@ pub struct SourceFrame {
     pub line: u32,
     /// Whether the compiler inlined this function into the next one of the list.
     pub inlined: bool,
+    /// The sizes of the types among its type arguments, where DWARF has them.
+    pub sizes: Box<[TypeSize]>,
+}
+
+/// The size of a value of a type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeSize {
+    /// The type, as DWARF spells it.
+    pub name: Arc<str>,
+    /// The size in bytes.
+    pub size: u64,
 }
 
 /// The symbols of a module at the addresses it was asked for; from [`Symbolizer::module`](crate::Symbolizer::module).
@@ -121,25 +134,49 @@ impl ModuleContent {
     }
 
     fn frames_at(&mut self, link_address: u64) -> Box<[SourceFrame]> {
-        let symbol = self.symbols.name_at(link_address);
-        let symbol = symbol.as_deref().filter(|name| !name.is_empty());
+        let symbol = self.symbols.function_at(link_address);
+        let is_merged = symbol.as_ref().is_some_and(|symbol| symbol.is_merged);
+        let symbol = symbol.as_ref().map(|symbol| &*symbol.name).filter(|name| !name.is_empty());
         let mut frames = self.debug_info.as_ref().map(|info| info.frames(link_address)).unwrap_or_default();
         if frames.is_empty() && symbol.is_some() {
-            frames.push(DebugFrame { function: None, file: None, line: None });
+            frames.push(DebugFrame::default());
         }
         let outermost = frames.len().saturating_sub(1);
         let names = &mut self.names;
         let frame = |(position, frame): (usize, DebugFrame)| {
             let symbol = symbol.filter(|_| position == outermost);
             SourceFrame {
-                function: names.function(better_name(frame.function.as_deref(), symbol)),
-                file: names.file(&frame.file.unwrap_or_default()),
+                function: function_name(names, &frame, symbol, is_merged),
+                file: names.text(frame.file.as_deref().unwrap_or_default()),
                 line: frame.line.unwrap_or(0),
                 inlined: position < outermost,
+                sizes: if is_merged { Box::default() } else { sizes(names, &frame) },
             }
         };
         frames.into_iter().enumerate().map(frame).collect()
     }
+}
+
+fn function_name(names: &mut NameInterner, frame: &DebugFrame, symbol: Option<&str>, is_merged: bool) -> Arc<str> {
+    let entry = &frame.function;
+    let raw = better_name(entry.linkage_name.as_deref().or(entry.name.as_deref()), symbol);
+    let name = names.function(raw);
+    match &entry.name {
+        // The name has parameters, and no arguments.
+        Some(_) if has_type_parameters(raw) && is_merged => name,
+        Some(typed) if has_type_parameters(raw) => names.text(&with_arguments(&name, typed, &entry.parameters)),
+        _ if is_merged => names.text(&without_arguments(&name)),
+        _ => name,
+    }
+}
+
+fn sizes(names: &mut NameInterner, frame: &DebugFrame) -> Box<[TypeSize]> {
+    let entry = &frame.function;
+    let arguments = entry.name.as_deref().map(arguments_of).unwrap_or_default();
+    let of_rust = arguments.iter().zip(&entry.parameters).filter(|_| arguments.len() == entry.parameters.len());
+    let of_rust = of_rust.filter_map(|(argument, parameter)| Some((*argument, parameter.size?)));
+    let of_cpp = frame.allocated.iter().map(|of| (of.name.as_str(), of.size));
+    of_rust.chain(of_cpp).map(|(name, size)| TypeSize { name: names.text(name), size }).collect()
 }
 
 /// A stripped program has only the names that other modules use; its debug file has all names.

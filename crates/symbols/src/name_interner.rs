@@ -10,7 +10,7 @@ use crate::demangle::demangle;
 pub(crate) struct NameInterner {
     /// From the name in the file to the readable one.
     functions: HashMap<Box<str>, Arc<str>>,
-    files: HashSet<Arc<str>>,
+    texts: HashSet<Arc<str>>,
 }
 
 impl NameInterner {
@@ -23,12 +23,13 @@ impl NameInterner {
         readable
     }
 
-    pub(crate) fn file(&mut self, path: &str) -> Arc<str> {
-        if let Some(known) = self.files.get(path) {
+    /// A text that is readable already, such as the path of a file.
+    pub(crate) fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.texts.get(text) {
             return known.clone();
         }
-        let path: Arc<str> = path.into();
-        self.files.insert(path.clone());
-        path
+        let text: Arc<str> = text.into();
+        self.texts.insert(text.clone());
+        text
     }
 }

@@ -9,7 +9,7 @@ use object::elf::{
 use object::read::elf::{ElfSection64, SectionHeader, Sym, SymbolTable as ElfSymbolTable};
 use object::{LittleEndian, ObjectSection};
 
-use crate::demangle::{LONGEST_NAME, is_mangled};
+use crate::demangle::{LONGEST_NAME, is_mangled, without_clone_suffixes};
 use crate::elf::{Elf, ElfImage, parse};
 use crate::file_parts::FileParts;
 
@@ -27,8 +27,17 @@ struct Symbol {
     /// Where in the file the name begins; it ends with a zero byte.
     name_offset: u64,
     is_function: bool,
+    /// Whether other functions, such as the same one for other types, have the same code.
+    is_merged: bool,
     /// The nearest symbol before this one that reaches beyond this one's start.
     enclosing: Option<u32>,
+}
+
+/// A function of a symbol table.
+pub(crate) struct SymbolFunction<'a> {
+    pub(crate) name: Cow<'a, str>,
+    /// Whether other functions have the same code: the linker or the compiler has merged them. Then the types in the name may be those of another one.
+    pub(crate) is_merged: bool,
 }
 
 /// Functions lie within each other only in hand-written assembly, and not deeply.
@@ -65,14 +74,15 @@ impl SymbolTable {
         self.symbols.is_empty()
     }
 
-    /// The name of the function that contains the address.
-    pub(crate) fn name_at(&self, address: u64) -> Option<Cow<'_, str>> {
+    /// The function that contains the address.
+    pub(crate) fn function_at(&self, address: u64) -> Option<SymbolFunction<'_>> {
         let after = self.symbols.partition_point(|symbol| symbol.start <= address);
         let mut index = after.checked_sub(1)?;
         for _ in 0..DEEPEST_NESTING {
             let symbol = self.symbols.get(index)?;
             if address < symbol.end {
-                return Some(String::from_utf8_lossy(name_bytes(self.parts.as_ref()?, symbol.name_offset)));
+                let name = String::from_utf8_lossy(name_bytes(self.parts.as_ref()?, symbol.name_offset));
+                return Some(SymbolFunction { name, is_merged: symbol.is_merged });
             }
             index = symbol.enclosing? as usize;
         }
@@ -89,6 +99,7 @@ struct SymbolCandidate {
     name_offset: u64,
     is_function: bool,
     is_local: bool,
+    is_merged: bool,
 }
 
 fn candidates(elf: &Elf<'_>, table: SymbolTableKind) -> Vec<SymbolCandidate> {
@@ -124,6 +135,7 @@ fn candidate(
         name_offset: names_offset.checked_add(symbol.st_name(endian).into())?,
         is_function,
         is_local: symbol.st_bind() == STB_LOCAL,
+        is_merged: false,
     })
 }
 
@@ -134,14 +146,29 @@ fn best_of_aliases(mut candidates: Vec<SymbolCandidate>, parts: &FileParts) -> V
     for candidate in candidates {
         match best.last_mut() {
             Some(rival) if rival.start == candidate.start => {
+                let is_merged = rival.is_merged || are_different_functions(rival, &candidate, parts);
                 if preference(&candidate, parts) > preference(rival, parts) {
                     *rival = candidate;
                 }
+                rival.is_merged = is_merged;
             }
             _ => best.push(candidate),
         }
     }
     best
+}
+
+/// Whether two symbols at one address are mangled names of different functions. Variants of one constructor or destructor differ in a digit.
+fn are_different_functions(one: &SymbolCandidate, other: &SymbolCandidate, parts: &FileParts) -> bool {
+    let names = [one, other].map(|symbol| std::str::from_utf8(name_bytes(parts, symbol.name_offset)).unwrap_or_default());
+    let [one, other] = names.map(without_clone_suffixes);
+    if one == other || !is_mangled(one) || !is_mangled(other) {
+        return false;
+    }
+    let mut differences = one.bytes().zip(other.bytes()).enumerate().filter(|(_, (a, b))| a != b).map(|(at, _)| at);
+    let (Some(at), None, true) = (differences.next(), differences.next(), one.len() == other.len()) else { return true };
+    let is_variant = at > 0 && matches!(one.as_bytes()[at - 1], b'C' | b'D' | b'I');
+    !(is_variant && [one, other].iter().all(|name| name.as_bytes()[at].is_ascii_digit()))
 }
 
 fn preference<'a>(candidate: &SymbolCandidate, parts: &'a FileParts) -> impl Ord + use<'a> {
@@ -162,6 +189,7 @@ fn with_ends(candidates: Vec<SymbolCandidate>) -> Vec<Symbol> {
         },
         name_offset: candidate.name_offset,
         is_function: candidate.is_function,
+        is_merged: candidate.is_merged,
         enclosing: None,
     });
     symbols.collect()

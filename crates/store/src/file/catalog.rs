@@ -3,7 +3,8 @@
 //! ```text
 //!  for strings, frames, stack nodes, modules, tags, thread names: number of the first entry, count
 //!  columns: 0 strings (length, bytes), 1 frames, 2 stack nodes, 3 modules, 4 tags, 5 thread names
-//!           6 heaps of tags, 7 resolutions of frames, 8 times of modules, 9 columns of frames, 10 tasks of tags: remarks on entries, as many as there are bytes for
+//!           6 heaps of tags, 7 resolutions of frames, 8 times of modules, 9 columns of frames, 10 tasks of tags, 11 sizes of types, 12 what frames make:
+//!           remarks on entries, as many as there are bytes for
 //! ```
 //!
 //! Blocks come in the file before the events that refer to them. After damage an entry may be missing: references to it are then shown as unknown, and
@@ -13,8 +14,8 @@ use super::column::{ColumnPacker, ColumnUnpacker};
 use super::handles::Handles;
 use super::varint::{self, VarintReader};
 use highwater_model::{
-    Catalog, ColumnRange, Frame, FrameId, Heap, Module, Nanos, Resolution, StackId, StackNode, StringId, Tag, TagId,
-    ThreadId, ThreadName,
+    Catalog, ColumnRange, Frame, FrameId, Heap, MadeType, Module, Nanos, Resolution, SizeOfType, StackId, StackNode,
+    StringId, Tag, TagId, ThreadId, ThreadName,
 };
 use std::io;
 use std::ops::Range;
@@ -33,7 +34,9 @@ mod remarks {
     pub const MODULE_TIMES: u8 = 8;
     pub const COLUMNS: u8 = 9;
     pub const TASKS: u8 = 10;
-    pub const COUNT: u8 = 11;
+    pub const SIZES: u8 = 11;
+    pub const MADE: u8 = 12;
+    pub const COUNT: u8 = 13;
 }
 /// The limit of bytes in one column; the writer starts a new block before it is reached.
 const LONGEST_COLUMN: u64 = 1 << 26;
@@ -43,18 +46,20 @@ const MOST_ENTRIES: usize = 1 << 16;
 /// are shorter, the writer adds zeros.
 pub const MOST_ENTRIES_PER_BYTE: u64 = 2;
 
-/// How much of a catalog is already written: entries per table, resolutions and changes of modules.
+/// How much of a catalog is already written: entries per table, resolutions, changes of modules, and facts about types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CatalogExtent {
     tables: [usize; TABLES],
     resolutions: usize,
     module_changes: usize,
+    sizes: usize,
+    made: usize,
 }
 
 impl Default for CatalogExtent {
     /// The entries that every catalog has from the start: the empty string, the root stack, the empty tag.
     fn default() -> Self {
-        Self { tables: [1, 0, 1, 0, 1, 0], resolutions: 0, module_changes: 0 }
+        Self { tables: [1, 0, 1, 0, 1, 0], resolutions: 0, module_changes: 0, sizes: 0, made: 0 }
     }
 }
 
@@ -62,7 +67,8 @@ impl CatalogExtent {
     /// The extent of a whole catalog.
     pub fn of(catalog: &Catalog) -> Self {
         let (resolutions, module_changes) = (catalog.stacks.resolutions().len(), catalog.module_changes().len());
-        Self { tables: extent(catalog), resolutions, module_changes }
+        let (sizes, made) = (catalog.types.sizes().len(), catalog.types.made().len());
+        Self { tables: extent(catalog), resolutions, module_changes, sizes, made }
     }
 }
 
@@ -116,6 +122,8 @@ pub fn encode(
         (remarks::MODULE_TIMES, module_times(catalog, &before, written)),
         (remarks::COLUMNS, columns_of_frames(catalog, before.tables[FRAMES]..written.tables[FRAMES])),
         (remarks::TASKS, tasks(catalog, before.tables[TAGS]..written.tables[TAGS])),
+        (remarks::SIZES, sizes_of_types(catalog, written)),
+        (remarks::MADE, made_types(catalog, written)),
     ];
     for (id, Remarks { column, rows }) in &remarks {
         packer.add(*id, column)?;
@@ -143,7 +151,7 @@ struct Remarks {
 }
 
 impl Remarks {
-    fn put(&mut self, numbers: [u64; 3]) {
+    fn put<const COUNT: usize>(&mut self, numbers: [u64; COUNT]) {
         numbers.iter().for_each(|&number| varint::put(&mut self.column, number));
         self.rows += 1;
     }
@@ -155,9 +163,7 @@ fn heaps(catalog: &Catalog, tags: Range<usize>) -> Remarks {
     for index in tags {
         let heap = catalog.tags()[index].heap;
         if heap != Heap::Malloc {
-            varint::put(&mut remarks.column, index as u64);
-            varint::put(&mut remarks.column, heap as u64);
-            remarks.rows += 1;
+            remarks.put([index as u64, heap as u64]);
         }
     }
     remarks
@@ -169,9 +175,7 @@ fn tasks(catalog: &Catalog, tags: Range<usize>) -> Remarks {
     for index in tags {
         let task = catalog.tags()[index].task;
         if task != StringId::EMPTY {
-            varint::put(&mut remarks.column, index as u64);
-            varint::put(&mut remarks.column, task.0.into());
-            remarks.rows += 1;
+            remarks.put([index as u64, task.0.into()]);
         }
     }
     remarks
@@ -200,6 +204,32 @@ fn resolutions(catalog: &Catalog, written: &mut CatalogExtent) -> Remarks {
         }
         remarks.put([frame.0.into(), first.0.into(), count.into()]);
         written.resolutions += 1;
+    }
+    remarks
+}
+
+/// New sizes of types whose names are written.
+fn sizes_of_types(catalog: &Catalog, written: &mut CatalogExtent) -> Remarks {
+    let mut remarks = Remarks::default();
+    for SizeOfType { name, size } in catalog.types.sizes()[written.sizes..].iter().take(MOST_ENTRIES) {
+        if name.0 as usize >= written.tables[STRINGS] {
+            break;
+        }
+        remarks.put([name.0.into(), *size]);
+        written.sizes += 1;
+    }
+    remarks
+}
+
+/// New facts about what frames make, whose frames and names are written.
+fn made_types(catalog: &Catalog, written: &mut CatalogExtent) -> Remarks {
+    let mut remarks = Remarks::default();
+    for MadeType { frame, name } in catalog.types.made()[written.made..].iter().take(MOST_ENTRIES) {
+        if name.0 as usize >= written.tables[STRINGS] || frame.0 as usize >= written.tables[FRAMES] {
+            break;
+        }
+        remarks.put([frame.0.into(), name.0.into()]);
+        written.made += 1;
     }
     remarks
 }
@@ -309,6 +339,11 @@ fn read_remark(catalog: &mut Catalog, id: u8, input: &mut VarintReader<'_>) -> O
         remarks::RESOLUTIONS => {
             let (first, count) = (FrameId(u32::try_from(number).ok()?), input.number32()?);
             catalog.stacks.push_resolution(Resolution { frame: FrameId(subject), first, count });
+        }
+        remarks::SIZES => catalog.types.add_size(SizeOfType { name: StringId(subject), size: number }),
+        remarks::MADE => {
+            let name = StringId(u32::try_from(number).ok()?);
+            catalog.types.add_made(MadeType { frame: FrameId(subject), name });
         }
         remarks::COLUMNS => {
             let (start, end) = (u16::try_from(number).ok()?, u16::try_from(input.number()?).ok()?);
