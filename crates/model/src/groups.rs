@@ -433,7 +433,7 @@ fn by_site_type(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Row> {
     let mut groups: BTreeMap<String, Figures> = BTreeMap::new();
     for (stack, figures) in snapshot.accounts.sites().iter().filter(|(_, figures)| !figures.is_empty()) {
         let found = types.of(&snapshot.catalog, stack);
-        let name = found.name_of_all(figures);
+        let name = &*found.name;
         if keep.is_some_and(|keep| !keep(name)) {
             continue;
         }

@@ -65,6 +65,13 @@ pub struct Source {
     pub notes: Vec<String>,
 }
 
+impl Source {
+    /// True if the types of blocks are those that their [stacks show](crate::SiteTypes): stacks are of native code, and the source names no types.
+    pub fn has_site_types(&self, catalog: &Catalog) -> bool {
+        self.kind.is_native_code() && !catalog.has_named_types()
+    }
+}
+
 /// Address space that a program has mapped and that is not counted as memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddressSpace {
@@ -129,6 +136,13 @@ impl SourceKind {
     /// True if blocks are the live objects of a heap, and stacks the paths of their dominators: there is one instant, and no history.
     pub fn is_object_graph(&self) -> bool {
         *self == Self::IMAGE || Self::DUMPS.contains(self)
+    }
+
+    /// True if stacks have functions of compiled programs, as their symbols name them.
+    pub fn is_native_code(&self) -> bool {
+        const NATIVE_CODE: [SourceKind; 4] =
+            [SourceKind::NATIVE, SourceKind::new("heaptrack"), SourceKind::new("massif"), SourceKind::new("dhat")];
+        NATIVE_CODE.contains(self)
     }
 
     /// Heap dumps, by the keys of their formats.
@@ -252,9 +266,9 @@ impl Snapshot {
         self.figures_by_heap().get(&heap).map_or(0, Figures::live_bytes)
     }
 
-    /// True if the types of blocks are those that their stacks show: the source itself names none.
+    /// See [`Source::has_site_types`].
     pub fn has_site_types(&self) -> bool {
-        !self.source.kind.is_object_graph() && !self.catalog.has_named_types()
+        self.source.has_site_types(&self.catalog)
     }
 
     /// All violations of the laws, in words. Laws of single blocks are not checked if blocks are not known.

@@ -2,7 +2,7 @@
 
 use crate::error::QueryError;
 use crate::grouping::{RowAmount, rows_of, sites};
-use crate::measure::{Amount, Measured, measure};
+use crate::measure::{Amount, Measured, measure_by};
 use crate::names::{is_found, key_text, own_frame_of};
 use crate::query::Query;
 use crate::stacks::no_stacks;
@@ -130,7 +130,7 @@ pub fn compare(
 ) -> Result<CompareAnswer, QueryError> {
     let CompareOptions { by, limit, is_ascending, .. } = *options;
     let search = options.search.to_lowercase();
-    let measured = [measure(before, by.is_by_owner(), work)?, measure(after, by.is_by_owner(), work)?];
+    let measured = [measure_by(before, by, work)?, measure_by(after, by, work)?];
     let catalogs = [&**before.history.catalog(), &**after.history.catalog()];
     let side = |at: usize| {
         let is_wanted = |row: &Row<RowAmount>| search.is_empty() || is_found(catalogs[at], &row.key, &search);

@@ -3,7 +3,7 @@
 use crate::filter::{BlockTest, Filter};
 use crate::names::label;
 use highwater_model::groups::NO_TASK;
-use highwater_model::{Catalog, Frame, StackId, StringId, TagId};
+use highwater_model::{Catalog, Frame, SiteTypes, StackId, StringId, TagId};
 use highwater_store::history::{BlockEventRow, BlockFacts, BlockLife, Cause};
 use rustc_hash::FxHashMap;
 
@@ -49,6 +49,7 @@ impl CompiledFilter {
                     }),
                 ),
                 BlockTest::Site(site) => (0..catalog.stacks.nodes().len() as u32).map(|stack| stack == *site).collect(),
+                BlockTest::Type(name) if !catalog.has_named_types() => stacks_of_type(catalog, name),
                 BlockTest::Type(name) => {
                     let is_it = catalog.tags().iter().map(|tag| catalog.strings.get(tag.type_name) == name);
                     compiled.pass_tags(catalog, filter.is_negated, is_it.collect());
@@ -166,6 +167,17 @@ fn functions_that(catalog: &Catalog, is_meant: impl Fn(&str) -> bool) -> Vec<boo
         function => *known.entry(function).or_insert_with(|| is_meant(catalog.strings.get(function))),
     };
     frames.map(is_meant).collect()
+}
+
+/// For each stack, whether it shows this type. Only names in brackets describe blocks of unknown types.
+fn stacks_of_type(catalog: &Catalog, name: &str) -> Vec<bool> {
+    let mut types = SiteTypes::new(catalog);
+    let is_description = name.starts_with('[');
+    let mut is_it = |stack: StackId| match is_description {
+        true => types.of(catalog, stack).name == name,
+        false => types.known(catalog, stack).is_some_and(|found| found.name == name),
+    };
+    (0..catalog.stacks.nodes().len() as u32).map(|stack| is_it(StackId(stack))).collect()
 }
 
 /// For each stack, whether it contains one of these frames. A stack's caller has a smaller number.

@@ -4,7 +4,7 @@ use crate::error::QueryError;
 use crate::measure::{Amount, Amounts, Measured, amount_of};
 use crate::stacks::MOST_FRAMES;
 use highwater_model::groups::{self, Addend, GroupBy, GroupKey, NO_TASK, Row, rows_by_frame};
-use highwater_model::{Catalog, Figures, StackId, StringId, Tag};
+use highwater_model::{Catalog, Figures, SiteTypes, StackId, StringId, Tag};
 use highwater_store::history::Work;
 use std::collections::BTreeMap;
 
@@ -38,6 +38,7 @@ pub fn rows_of(
         GroupBy::Function | GroupBy::File | GroupBy::Module | GroupBy::Line => {
             rows_by_frame(catalog, by, sites(measured), MOST_FRAMES, || work.go_on())?
         }
+        GroupBy::Type if measured.has_site_types => by_site_type(measured, catalog),
         GroupBy::Thread | GroupBy::Type | GroupBy::Heap | GroupBy::Task => by_owner(measured, catalog, by),
     };
     rows.retain(|row| !row.inclusive.amount.is_nothing());
@@ -76,6 +77,20 @@ pub fn owner_key(catalog: &Catalog, by: GroupBy, tag: Tag) -> GroupKey {
         _ => tag.heap.name(),
     };
     GroupKey::Name(name.to_owned())
+}
+
+/// The rows of the types that stacks show.
+fn by_site_type(measured: &Measured, catalog: &Catalog) -> Vec<Row<RowAmount>> {
+    let mut types = SiteTypes::new(catalog);
+    let mut sums: BTreeMap<String, RowAmount> = BTreeMap::new();
+    for (stack, amount) in sites(measured) {
+        let found = types.of(catalog, stack);
+        match sums.get_mut(&found.name) {
+            Some(sum) => sum.add(&amount),
+            None => _ = sums.insert(found.name.clone(), amount),
+        }
+    }
+    sums.into_iter().map(|(name, amount)| row(GroupKey::Name(name), amount)).collect()
 }
 
 fn by_owner(measured: &Measured, catalog: &Catalog, by: GroupBy) -> Vec<Row<RowAmount>> {

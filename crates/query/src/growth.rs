@@ -14,7 +14,7 @@ use crate::query::Query;
 use crate::stacks::no_stacks;
 use highwater_formats::json::{FrameAnswer, StackTableAnswer};
 use highwater_model::groups::{GroupBy, GroupKey};
-use highwater_model::{Accounts, ByteSum, Catalog, StackId, TagId, ThreadId, grouped};
+use highwater_model::{Accounts, ByteSum, Catalog, SiteTypes, StackId, TagId, ThreadId, grouped};
 use highwater_store::Recording;
 use highwater_store::history::{BlockLife, Moment, OwnedBlock, Work};
 use rustc_hash::FxHashMap;
@@ -92,13 +92,17 @@ pub struct GrowthAnswer {
 struct GrowthRows {
     by: GroupBy,
     owners: Vec<GroupKey>,
-    known: FxHashMap<(TagId, ThreadId), Option<u32>>,
+    /// By stack if stacks show the types, else by tag and thread.
+    known: FxHashMap<(StackId, TagId, ThreadId), Option<u32>>,
     numbers: BTreeMap<GroupKey, u32>,
+    site_types: Option<SiteTypes>,
 }
 
 impl GrowthRows {
-    fn new(by: GroupBy) -> Self {
-        Self { by, owners: Vec::new(), known: FxHashMap::default(), numbers: BTreeMap::new() }
+    fn new(by: GroupBy, query: &Query) -> Self {
+        let has_site_types = by == GroupBy::Type && query.has_site_types();
+        let site_types = has_site_types.then(|| SiteTypes::new(query.history.catalog()));
+        Self { by, owners: Vec::new(), known: FxHashMap::default(), numbers: BTreeMap::new(), site_types }
     }
 
     /// The row of a block; `None` for a block without a type, among types.
@@ -106,12 +110,17 @@ impl GrowthRows {
         if self.by == GroupBy::Site {
             return Some(owned.block.stack.0);
         }
-        if let Some(&row) = self.known.get(&(owned.block.tag, owned.thread)) {
+        let owners = match self.site_types {
+            Some(_) => (owned.block.stack, TagId::NONE, ThreadId(0)),
+            None => (StackId::UNKNOWN, owned.block.tag, owned.thread),
+        };
+        if let Some(&row) = self.known.get(&owners) {
             return row;
         }
-        let key = match self.by {
-            GroupBy::Thread => GroupKey::Thread(owned.thread),
-            by => owner_key(catalog, by, catalog.tag(owned.block.tag)),
+        let key = match (self.by, &mut self.site_types) {
+            (_, Some(types)) => GroupKey::Name(types.of(catalog, owned.block.stack).name.clone()),
+            (GroupBy::Thread, None) => GroupKey::Thread(owned.thread),
+            (by, None) => owner_key(catalog, by, catalog.tag(owned.block.tag)),
         };
         let is_named = key != GroupKey::Name(String::new()) && (self.by != GroupBy::Task || catalog.has_tasks());
         let row = is_named.then(|| {
@@ -120,7 +129,7 @@ impl GrowthRows {
                 self.owners.len() as u32 - 1
             })
         });
-        self.known.insert((owned.block.tag, owned.thread), row);
+        self.known.insert(owners, row);
         row
     }
 
@@ -162,7 +171,7 @@ pub fn growth(query: &Query, options: &GrowthOptions, work: &Work<'_>) -> Result
     let history = &query.history;
     let catalog = history.catalog();
     let filter = CompiledFilter::new(&query.filters, catalog);
-    let mut rows = GrowthRows::new(options.by);
+    let mut rows = GrowthRows::new(options.by, query);
     let (times, sites) = match history.source().is_states() {
         true if options.by != GroupBy::Site => return Err(QueryError::failed(NO_BLOCKS)),
         true => of_states(query, &filter)?,

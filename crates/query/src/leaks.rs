@@ -12,7 +12,7 @@ use crate::query::Query;
 use crate::stacks::no_stacks;
 use highwater_formats::json::{FrameAnswer, StackTableAnswer};
 use highwater_model::groups::{Addend, GroupBy, GroupKey, rows_by_frame};
-use highwater_model::{ByteSum, Nanos, Snapshot, StackId, TagId};
+use highwater_model::{ByteSum, Nanos, SiteTypes, Snapshot, StackId, TagId};
 use highwater_store::history::{ColumnSet, Work};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -149,10 +149,12 @@ pub fn leaks(query: &Query, options: &LeaksOptions, work: &Work<'_>) -> Result<L
 /// The time of birth of the oldest live block of each row.
 pub fn oldest_births(snapshot: &Snapshot, by: GroupBy) -> BTreeMap<GroupKey, Nanos> {
     let catalog = &*snapshot.catalog;
+    let by_site_type = by == GroupBy::Type && snapshot.has_site_types();
+    let mut types = SiteTypes::new(catalog);
     let mut births: FxHashMap<(StackId, TagId, u32), Nanos> = FxHashMap::default();
     for block in snapshot.accounts.blocks() {
         let owners =
-            if by.is_by_owner() { (StackId::UNKNOWN, block.tag, block.thread) } else { (block.stack, TagId::NONE, 0) };
+            if by.is_by_owner() && !by_site_type { (StackId::UNKNOWN, block.tag, block.thread) } else { (block.stack, TagId::NONE, 0) };
         births.entry(owners).and_modify(|oldest| *oldest = block.time.min(*oldest)).or_insert(block.time);
     }
     if by.has_callees() {
@@ -166,6 +168,7 @@ pub fn oldest_births(snapshot: &Snapshot, by: GroupBy) -> BTreeMap<GroupKey, Nan
         let key = match (by, snapshot.accounts.threads().get(thread as usize)) {
             (GroupBy::Thread, Some(thread)) => GroupKey::Thread(thread.id),
             (GroupBy::Thread, None) => continue,
+            _ if by_site_type => GroupKey::Name(types.of(catalog, stack).name.clone()),
             (by, _) if by.is_by_owner() => owner_key(catalog, by, catalog.tag(tag)),
             _ => GroupKey::Site(stack),
         };

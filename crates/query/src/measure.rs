@@ -8,7 +8,7 @@ use crate::compiled_filter::CompiledFilter;
 use crate::error::QueryError;
 use crate::lives::{blocks_of, deaths, ended_since};
 use crate::query::Query;
-use highwater_model::groups::Metric;
+use highwater_model::groups::{GroupBy, Metric};
 use highwater_model::{ByteSum, Figures, Nanos, Snapshot, StackId, TagId, ThreadId};
 use highwater_store::history::{
     BlockEventRow, BlockFacts, BlockLife, Cause, ColumnSet, Moment, OwnedBlock, Side, WindowFigures, Work, block_events,
@@ -104,6 +104,8 @@ pub struct Measured {
     pub amounts: Amounts,
     /// The sum.
     pub total: Amount,
+    /// True if the types of blocks are those that their stacks show.
+    pub has_site_types: bool,
     /// The blocks that were resized or promoted in or out; `None` where each block counts once, in its last state.
     pub moved: Option<Moved>,
 }
@@ -159,7 +161,12 @@ pub fn amount_of(metric: Metric, figures: &Figures) -> Amount {
     }
 }
 
-/// Measures the chosen metric. `by_owner` means that threads, types or heaps are asked for; figures of those are not known by stack.
+/// Measures the chosen metric for rows of this grouping. Figures of threads, named types, heaps and tasks are not known by stack.
+pub fn measure_by(query: &Query, by: GroupBy, work: &Work<'_>) -> Result<Arc<Measured>, QueryError> {
+    measure(query, by.is_by_owner() && !(by == GroupBy::Type && query.has_site_types()), work)
+}
+
+/// Measures the chosen metric. `by_owner` means that figures by stack are not enough.
 pub fn measure(query: &Query, by_owner: bool, work: &Work<'_>) -> Result<Arc<Measured>, QueryError> {
     let filter = CompiledFilter::new(&query.filters, query.history.catalog());
     let by_figures = query.metric != Metric::Leaked && !filter.needs_blocks() && (filter.is_open() || !by_owner);
@@ -210,7 +217,8 @@ fn by_figures_of(query: &Query, filter: CompiledFilter) -> Result<Measured, Quer
         let passing = accounts.sites().iter().filter(|(stack, _)| filter.passes_stack(*stack));
         passing.for_each(|(_, figures)| count(figures));
     }
-    Ok(Measured { metric, at, total, moved: Some(moved), amounts: Amounts::Figures { figured, filter } })
+    let has_site_types = query.has_site_types();
+    Ok(Measured { metric, at, total, has_site_types, moved: Some(moved), amounts: Amounts::Figures { figured, filter } })
 }
 
 /// The amount of each owner.
@@ -242,7 +250,7 @@ fn by_blocks(query: &Query, filter: &CompiledFilter, work: &Work<'_>) -> Result<
     };
     let mut total = Amount::default();
     amounts.values().for_each(|amount| total.add(*amount));
-    Ok(Measured { metric, at, amounts: Amounts::Blocks(amounts), total, moved })
+    Ok(Measured { metric, at, amounts: Amounts::Blocks(amounts), total, has_site_types: query.has_site_types(), moved })
 }
 
 /// Adds up the blocks that are live at an instant.

@@ -35,6 +35,11 @@ impl Query {
         Self { metric, ..self.clone() }
     }
 
+    /// See [`Source::has_site_types`].
+    pub fn has_site_types(&self) -> bool {
+        self.history.source().has_site_types(self.history.catalog())
+    }
+
     /// Fails if the history lacks the metric.
     pub fn must_have_metric(&self) -> Result<(), QueryError> {
         let (history, metric) = (&self.history, self.metric);

@@ -3,7 +3,7 @@
 use crate::error::QueryError;
 use crate::figures::{FigureMap, RowAnswer};
 use crate::grouping::{RowAmount, rows_of};
-use crate::measure::measure;
+use crate::measure::measure_by;
 use crate::names::{is_found, key_text};
 use crate::query::Query;
 use crate::stacks::no_stacks;
@@ -69,7 +69,7 @@ pub struct RowsAnswer {
 pub fn rows(query: &Query, options: &RowsOptions, work: &Work<'_>) -> Result<RowsAnswer, QueryError> {
     let RowsOptions { by, order, is_ascending, offset, limit, .. } = *options;
     let search = options.search.to_lowercase();
-    let measured = measure(query, by.is_by_owner(), work)?;
+    let measured = measure_by(query, by, work)?;
     let catalog = query.history.catalog();
     let mut rows = rows_of(&measured, catalog, by, work)?;
     if !search.is_empty() {

@@ -32,8 +32,13 @@ pub(crate) fn users_folder() -> Option<PathBuf> {
     Some(cache.join("highwater/names"))
 }
 
-/// The known frames of a module, by link-time address.
-pub(crate) type KnownFrames = HashMap<u64, Box<[SourceFrame]>>;
+/// What is known of a module, by link-time address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KnownNames {
+    pub(crate) frames: HashMap<u64, Box<[SourceFrame]>>,
+    /// What calls of `operator new` make, by the addresses to which they return; `None` if nothing shows it.
+    pub(crate) made: HashMap<u64, Option<TypeSize>>,
+}
 
 /// A folder of cache files.
 #[derive(Clone, Debug)]
@@ -63,19 +68,19 @@ impl NameCache {
     }
 
     /// The contents of a file; empty if the file cannot be used.
-    pub(crate) fn read(&self, file: &Path) -> KnownFrames {
+    pub(crate) fn read(&self, file: &Path) -> KnownNames {
         let is_trusted = || {
             let (folder, file) = (fs::symlink_metadata(&self.folder).ok()?, fs::symlink_metadata(file).ok()?);
             Some(is_ours(&folder) && is_ours(&file) && file.is_file() && file.len() <= LONGEST_FILE)
         };
         if is_trusted() != Some(true) {
-            return KnownFrames::new();
+            return KnownNames::default();
         }
         fs::read(file).ok().and_then(|bytes| decode(&bytes)).unwrap_or_default()
     }
 
     /// Replaces a file. Errors are ignored: names are found without the cache, too.
-    pub(crate) fn write(&self, file: &Path, known: &KnownFrames) {
+    pub(crate) fn write(&self, file: &Path, known: &KnownNames) {
         let bytes = encode(known);
         if bytes.len() as u64 <= LONGEST_FILE {
             let _ = self.try_write(file, &bytes);
@@ -130,10 +135,10 @@ fn own_user() -> u32 {
     fs::metadata("/proc/self").map_or(u32::MAX, |about| about.uid())
 }
 
-fn encode(known: &KnownFrames) -> Vec<u8> {
+fn encode(known: &KnownNames) -> Vec<u8> {
     let mut texts = Texts::default();
     let mut entries = Vec::new();
-    let mut addresses: Vec<(&u64, &Box<[SourceFrame]>)> = known.iter().collect();
+    let mut addresses: Vec<(&u64, &Box<[SourceFrame]>)> = known.frames.iter().collect();
     addresses.sort_unstable_by_key(|(address, _)| **address);
     for (address, frames) in addresses {
         entries.extend_from_slice(&address.to_le_bytes());
@@ -150,13 +155,24 @@ fn encode(known: &KnownFrames) -> Vec<u8> {
             }
         }
     }
+    put(&mut entries, known.made.len() as u32);
+    let mut made: Vec<(&u64, &Option<TypeSize>)> = known.made.iter().collect();
+    made.sort_unstable_by_key(|(address, _)| **address);
+    for (address, made) in made {
+        entries.extend_from_slice(&address.to_le_bytes());
+        put(&mut entries, made.is_some().into());
+        if let Some(TypeSize { name, size }) = made {
+            put(&mut entries, texts.number(name));
+            entries.extend_from_slice(&size.to_le_bytes());
+        }
+    }
     let mut content = Vec::new();
     put(&mut content, texts.list.len() as u32);
     for text in texts.list {
         put(&mut content, text.len() as u32);
         content.extend_from_slice(text.as_bytes());
     }
-    put(&mut content, known.len() as u32);
+    put(&mut content, known.frames.len() as u32);
     content.append(&mut entries);
     [&MAGIC[..], &crc32fast::hash(&content).to_le_bytes(), &content].concat()
 }
@@ -182,7 +198,7 @@ fn put(out: &mut Vec<u8>, number: u32) {
 }
 
 /// `None` if the bytes are damaged, or not a cache file.
-fn decode(bytes: &[u8]) -> Option<KnownFrames> {
+fn decode(bytes: &[u8]) -> Option<KnownNames> {
     let (checksum, content) = bytes.strip_prefix(&MAGIC)?.split_first_chunk::<4>()?;
     if crc32fast::hash(content) != u32::from_le_bytes(*checksum) {
         return None;
@@ -197,7 +213,7 @@ fn decode(bytes: &[u8]) -> Option<KnownFrames> {
         rest = others;
     }
     let text = |number: u32| texts.get(number as usize).cloned();
-    let mut known = KnownFrames::new();
+    let mut known = KnownNames::default();
     for _ in 0..take(&mut rest)? {
         let address = take_long(&mut rest)?;
         let mut frames = Vec::new();
@@ -216,7 +232,15 @@ fn decode(bytes: &[u8]) -> Option<KnownFrames> {
             frame.sizes = sizes.into();
             frames.push(frame);
         }
-        known.insert(address, frames.into());
+        known.frames.insert(address, frames.into());
+    }
+    for _ in 0..take(&mut rest)? {
+        let address = take_long(&mut rest)?;
+        let made = match take(&mut rest)? {
+            0 => None,
+            _ => Some(TypeSize { name: text(take(&mut rest)?)?, size: take_long(&mut rest)? }),
+        };
+        known.made.insert(address, made);
     }
     rest.is_empty().then_some(known)
 }
@@ -237,7 +261,7 @@ fn take_long(rest: &mut &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn some_names() -> KnownFrames {
+    fn some_names() -> KnownNames {
         let frame = |function: &str, line, inlined| SourceFrame {
             function: function.into(),
             file: "src/main.rs".into(),
@@ -246,7 +270,10 @@ mod tests {
             sizes: [TypeSize { name: "deep::T".into(), size: u64::MAX }].into(),
         };
         let frames = [frame("deep", 7, true), frame("naïve::main", 12, false)];
-        KnownFrames::from([(0x1000, frames.into()), (0x2000, Box::default()), (u64::MAX, [frame("", 0, false)].into())])
+        KnownNames {
+            frames: HashMap::from([(0x1000, frames.into()), (0x2000, Box::default()), (u64::MAX, [frame("", 0, false)].into())]),
+            made: HashMap::from([(7, None), (9, Some(TypeSize { name: "Session".into(), size: 96 }))]),
+        }
     }
 
     #[test]
@@ -279,7 +306,7 @@ mod tests {
         assert!(!left.contains(&"large.names".to_owned()) && left.len() == 2, "{left:?}");
         // Another user could have written this one.
         fs::set_permissions(folder.join("first.names"), std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
-        assert_eq!(cache.read(&folder.join("first.names")), KnownFrames::new());
+        assert_eq!(cache.read(&folder.join("first.names")), KnownNames::default());
         fs::remove_dir_all(&folder).unwrap();
     }
 }

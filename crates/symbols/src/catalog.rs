@@ -1,9 +1,9 @@
 //! Finds names for the addresses of a catalog.
 
-use crate::module::SourceFrame;
+use crate::module::{SourceFrame, TypeSize};
 use crate::symbolizer::{ModuleMapping, Symbolizer};
-use highwater_model::{Catalog, FrameId, FrameText, Module, SizeOfType};
-use std::collections::BTreeMap;
+use highwater_model::{Accounts, Catalog, FrameId, FrameText, MadeType, Module, SizeOfType};
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 /// How many names were found.
@@ -48,6 +48,44 @@ pub fn resolve_frames(
         }
     }
     done
+}
+
+/// Finds what calls of `operator new` make, for frames that have names. A type is added only if all blocks have its size: `accounts` are those of the
+/// catalog's stacks.
+pub fn add_made_types(catalog: &mut Catalog, symbolizer: &mut Symbolizer, accounts: &Accounts) {
+    let stacks = &catalog.stacks;
+    let is_new = |frame: FrameId| {
+        let outermost = stacks.frame_ids(frame).next_back().and_then(|id| stacks.frame(FrameId(id)));
+        outermost.is_some_and(|frame| catalog.strings.get(frame.function).starts_with("operator new"))
+    };
+    let news: HashSet<FrameId> = (0..stacks.frames().len() as u32).map(FrameId).filter(|frame| is_new(*frame)).collect();
+    // Bytes and blocks by the frame that calls `operator new`.
+    let mut callers: BTreeMap<FrameId, (u64, u64)> = BTreeMap::new();
+    for (stack, figures) in accounts.sites().iter() {
+        let mut frames = stacks.recorded_frames_of(stack).skip_while(|frame| !news.contains(frame));
+        if let Some(caller) = frames.by_ref().find(|frame| !news.contains(frame)) {
+            let (bytes, blocks) = callers.entry(caller).or_default();
+            *bytes = bytes.saturating_add(figures.allocated_bytes);
+            *blocks = blocks.saturating_add(figures.allocations);
+        }
+    }
+    let mut found = Vec::new();
+    for (caller, (bytes, blocks)) in callers {
+        let Some(frame) = stacks.frame(caller).filter(|frame| frame.address != 0) else { continue };
+        let Some(module) = catalog.module_of(frame) else { continue };
+        let Ok(symbols) = symbolizer.module(&mapping_of(catalog, module)) else { continue };
+        let made = symbols.made_before(frame.address);
+        // Figures of samples are rounded.
+        let fits = |made: &TypeSize| made.size.saturating_mul(blocks).abs_diff(bytes) < blocks;
+        if let Some(made) = made.filter(fits) {
+            found.push((FrameId(stacks.frame_ids(caller).start), made));
+        }
+    }
+    for (frame, TypeSize { name, size }) in found {
+        let name = catalog.strings.intern(&name);
+        catalog.types.add_size(SizeOfType { name, size });
+        catalog.types.add_made(MadeType { frame, name });
+    }
 }
 
 /// Converts a frame that was found into the catalog's form.

@@ -7,6 +7,7 @@ use self_cell::self_cell;
 use crate::debug_sections::DebugSections;
 use crate::elf::ElfImage;
 use crate::function_entry::{EntryReader, FunctionEntry, SizedName, UnitStarts};
+use crate::made_type::NewCall;
 
 /// A function at an address, according to DWARF.
 #[derive(Default)]
@@ -46,6 +47,35 @@ impl DebugInfo {
             supplementary: supplementary.and_then(DebugSections::of),
         };
         DebugInfo::try_new(files, context).ok()
+    }
+
+    /// What the call of `operator new` before this address makes, with the size of an object.
+    pub(crate) fn made_before(&self, return_address: u64) -> Option<SizedName> {
+        let address = return_address.checked_sub(1)?;
+        self.with_dependent(|_, FileContext { context, units }| {
+            let unit = context.find_dwarf_and_unit(address).skip_all_loads()?;
+            let innermost = context.find_frames(address).skip_all_loads().ok()?.next().ok()??;
+            let (scope, line) = (innermost.dw_die_offset?, innermost.location?.line?);
+            EntryReader { dwarf: unit.dwarf, units }.made_by(unit.unit, &NewCall { scope, return_address, line })
+        })
+    }
+
+    /// The class whose constructor begins at this address, with the size of an object.
+    pub(crate) fn constructor_at(&self, address: u64) -> Option<SizedName> {
+        self.with_dependent(|_, FileContext { context, units }| {
+            let unit = context.find_dwarf_and_unit(address).skip_all_loads()?;
+            let mut frames = context.find_frames(address).skip_all_loads().ok()?;
+            let mut outermost = None;
+            while let Ok(Some(frame)) = frames.next() {
+                outermost = frame.dw_die_offset;
+            }
+            EntryReader { dwarf: unit.dwarf, units }.constructed_class(unit.unit, outermost?)
+        })
+    }
+
+    /// The source line of an address.
+    pub(crate) fn line(&self, address: u64) -> Option<u32> {
+        self.with_dependent(|_, file| file.context.find_location(address).ok()??.line)
     }
 
     /// Innermost first. Unreadable parts are left out.

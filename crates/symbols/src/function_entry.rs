@@ -26,6 +26,9 @@ pub(crate) struct FunctionEntry {
     pub(crate) name: Option<String>,
     /// Its type parameters, in the order of the type arguments.
     pub(crate) parameters: Vec<TypeParameter>,
+    /// The C++ class whose method it is, without its namespace, if the function has no linkage name: compilers leave it out of functions that only
+    /// one file can call, such as those for types in an anonymous namespace.
+    pub(crate) class: Option<String>,
 }
 
 /// A type parameter of a function.
@@ -73,6 +76,9 @@ impl<'a> EntryReader<'_, 'a> {
     pub(crate) fn function(&self, unit: &Unit<Slice<'a>>, offset: UnitOffset) -> FunctionEntry {
         let mut found = FunctionEntry::default();
         self.add_function(unit, offset, DEEPEST_CHAIN, &mut found);
+        if found.linkage_name.is_none() {
+            found.class = self.class_of_method(unit, offset).map(|(name, _)| name);
+        }
         found
     }
 
@@ -105,18 +111,42 @@ impl<'a> EntryReader<'_, 'a> {
 
     /// The element type of the allocator whose method this function is: `T` of `std::__new_allocator<T>`, with the size of a value.
     pub(crate) fn allocated_by_cpp(&self, unit: &Unit<Slice<'a>>, offset: UnitOffset) -> Option<SizedName> {
-        let mut object = None;
+        self.with_class(unit, offset, |unit, class| {
+            let entry = unit.entry(class).ok()?;
+            let name = self.text(unit, &entry, gimli::DW_AT_name)?;
+            let element = ["__new_allocator<", "new_allocator<", "allocator<"].iter().find_map(|class| name.strip_prefix(class))?;
+            let size = self.parameters(unit, class).first()?.size?;
+            Some(SizedName { name: element.strip_suffix('>')?.trim_end().to_owned(), size })
+        })
+    }
+
+    /// The name of the class whose method this function is, without its namespace, and the size of an object.
+    pub(crate) fn class_of_method(&self, unit: &Unit<Slice<'a>>, offset: UnitOffset) -> Option<(String, Option<u64>)> {
+        self.with_class(unit, offset, |unit, class| {
+            let entry = unit.entry(class).ok()?;
+            Some((self.text(unit, &entry, gimli::DW_AT_name)?, self.size_of(unit, class, DEEPEST_CHAIN)))
+        })
+    }
+
+    /// Calls `visit` with the class whose method this function is: the type that its parameter `this` leads to.
+    fn with_class<T>(
+        &self,
+        unit: &Unit<Slice<'a>>,
+        offset: UnitOffset,
+        mut visit: impl FnMut(&Unit<Slice<'a>>, UnitOffset) -> Option<T>,
+    ) -> Option<T> {
+        let mut found = None;
         self.with_origin(unit, offset, DEEPEST_CHAIN, &mut |unit, offset| {
+            let mut this = None;
             self.each_child(unit, offset, |child| {
                 let is_this = child.tag() == gimli::DW_TAG_formal_parameter && child.attr_value(gimli::DW_AT_artificial).is_some();
-                if object.is_none() && is_this {
-                    let of = child.attr_value(gimli::DW_AT_type);
-                    object = of.and_then(|of| self.follow(unit, of, |unit, class| self.allocator_class(unit, class, DEEPEST_CHAIN)));
-                }
+                this = this.take().or_else(|| child.attr_value(gimli::DW_AT_type).filter(|_| is_this));
             });
-            object.is_some()
+            let Some(this) = this else { return false };
+            found = self.follow(unit, this, |unit, offset| self.pointed(unit, offset, DEEPEST_CHAIN, &mut visit));
+            true
         });
-        object
+        found
     }
 
     /// Calls `visit` with a function's entry, its origin and its declaration, until it returns true.
@@ -137,16 +167,25 @@ impl<'a> EntryReader<'_, 'a> {
         self.follow(unit, origin, |unit, offset| self.with_origin(unit, offset, depth, visit))
     }
 
-    fn allocator_class(&self, unit: &Unit<Slice<'a>>, offset: UnitOffset, depth: usize) -> Option<SizedName> {
+    /// Calls `visit` with the class that a pointer leads to.
+    fn pointed<T>(
+        &self,
+        unit: &Unit<Slice<'a>>,
+        offset: UnitOffset,
+        depth: usize,
+        visit: &mut dyn FnMut(&Unit<Slice<'a>>, UnitOffset) -> Option<T>,
+    ) -> Option<T> {
         let entry = unit.entry(offset).ok()?;
         if let gimli::DW_TAG_pointer_type | gimli::DW_TAG_const_type | gimli::DW_TAG_typedef = entry.tag() {
             let (inner, depth) = (entry.attr_value(gimli::DW_AT_type)?, depth.checked_sub(1)?);
-            return self.follow(unit, inner, |unit, class| self.allocator_class(unit, class, depth));
+            return self.follow(unit, inner, |unit, class| self.pointed(unit, class, depth, visit));
         }
-        let name = self.text(unit, &entry, gimli::DW_AT_name)?;
-        let element = ["__new_allocator<", "new_allocator<", "allocator<"].iter().find_map(|class| name.strip_prefix(class))?;
-        let size = self.parameters(unit, offset).first()?.size?;
-        Some(SizedName { name: element.strip_suffix('>')?.trim_end().to_owned(), size })
+        visit(unit, offset)
+    }
+
+    /// The address in an attribute.
+    pub(crate) fn address(&self, unit: &Unit<Slice<'a>>, entry: &Entry<'a>, name: gimli::DwAt) -> Option<u64> {
+        self.dwarf.attr_address(unit, entry.attr_value(name)?).ok()?
     }
 
     /// Calls `visit` with the first children of an entry.

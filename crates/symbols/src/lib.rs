@@ -53,6 +53,8 @@ mod file_parts;
 #[cfg(feature = "names")]
 mod function_entry;
 #[cfg(feature = "names")]
+mod made_type;
+#[cfg(feature = "names")]
 mod module;
 #[cfg(feature = "names")]
 mod name_interner;
@@ -68,7 +70,7 @@ pub mod types;
 
 pub use allocator::allocator_in;
 #[cfg(feature = "catalog")]
-pub use catalog::{Symbolized, frame_text, mapping_of, resolve_frames};
+pub use catalog::{Symbolized, add_made_types, frame_text, mapping_of, resolve_frames};
 #[cfg(feature = "names")]
 pub use demangle::demangle;
 pub use elf::{ModuleIdentity, build_id_of};

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::cache::KnownFrames;
+use crate::cache::KnownNames;
 use crate::debug_info::{DebugFrame, DebugInfo};
 use crate::demangle::{has_type_parameters, is_mangled};
 use crate::elf::ElfImage;
+use crate::function_entry::SizedName;
 use crate::name_interner::NameInterner;
 use crate::segments::{LoadSegment, bias};
 use crate::symbol_table::{SymbolTable, SymbolTableKind};
@@ -43,7 +44,7 @@ pub struct ModuleSymbols {
     has_debug_info: bool,
     bias: u64,
     /// By link-time address, so that it is valid wherever the module is mapped.
-    known: KnownFrames,
+    known: KnownNames,
     kept_in: Option<PathBuf>,
     /// Whether there are new names that are not in the cache yet.
     has_news: bool,
@@ -81,9 +82,9 @@ struct ModuleContent {
 
 impl ModuleSymbols {
     /// The symbols from these files. `known` was found in them before, and is cached in the file `kept_in`.
-    pub(crate) fn new(files: ModuleFiles, known: KnownFrames, kept_in: Option<PathBuf>) -> Self {
+    pub(crate) fn new(files: ModuleFiles, known: KnownNames, kept_in: Option<PathBuf>) -> Self {
         // If nothing is known yet, the contents will be needed. They are read now, since the file may be replaced soon.
-        let content = known.is_empty().then(|| ModuleContent::of(&files));
+        let content = known.frames.is_empty().then(|| ModuleContent::of(&files));
         let has_debug_info = match &content {
             Some(content) => content.debug_info.is_some(),
             None => files.with_debug_info().has_debug_info(),
@@ -93,7 +94,7 @@ impl ModuleSymbols {
     }
 
     /// The known names and their cache file, if there are names that are not in the cache yet.
-    pub(crate) fn news(&mut self) -> Option<(&Path, &KnownFrames)> {
+    pub(crate) fn news(&mut self) -> Option<(&Path, &KnownNames)> {
         std::mem::take(&mut self.has_news).then_some((self.kept_in.as_deref()?, &self.known))
     }
 
@@ -111,12 +112,26 @@ impl ModuleSymbols {
     /// next statement.
     pub fn lookup(&mut self, address: u64) -> &[SourceFrame] {
         let link_address = address.wrapping_sub(self.bias);
-        if !self.known.contains_key(&link_address) {
+        if !self.known.frames.contains_key(&link_address) {
             let content = self.content.get_or_insert_with(|| ModuleContent::of(&self.files));
-            self.known.insert(link_address, content.frames_at(link_address));
+            self.known.frames.insert(link_address, content.frames_at(link_address));
             self.has_news = true;
         }
-        &self.known[&link_address]
+        &self.known.frames[&link_address]
+    }
+
+    /// What the call of `operator new` that returns to this runtime address makes, with the size of an object; `None` if nothing shows it. It is
+    /// right only for blocks of that size.
+    pub fn made_before(&mut self, return_address: u64) -> Option<TypeSize> {
+        let link_address = return_address.wrapping_sub(self.bias);
+        if let Some(known) = self.known.made.get(&link_address) {
+            return known.clone();
+        }
+        let content = self.content.get_or_insert_with(|| ModuleContent::of(&self.files));
+        let made = content.made_before(link_address, &self.files);
+        self.known.made.insert(link_address, made.clone());
+        self.has_news = true;
+        made
     }
 
     /// Whether there is DWARF for at least a part of the module. Without it there are names, but no lines and no inlined frames.
@@ -157,10 +172,46 @@ impl ModuleContent {
     }
 }
 
+/// How many bytes after a call of `operator new` the call of the constructor is looked for, in code that was not optimised.
+const CONSTRUCTOR_IS_NEAR: usize = 96;
+
+impl ModuleContent {
+    fn made_before(&mut self, return_address: u64, files: &ModuleFiles) -> Option<TypeSize> {
+        let info = self.debug_info.as_ref()?;
+        let made = info.made_before(return_address).or_else(|| self.constructed_after(return_address, info, files))?;
+        Some(TypeSize { name: self.names.text(&made.name), size: made.size })
+    }
+
+    /// The class of the first constructor that is called after an address, on the same source line. Compilers that do not optimise do not describe
+    /// calls; a direct call is five bytes, and its target must be the beginning of a constructor.
+    fn constructed_after(&self, return_address: u64, info: &DebugInfo, files: &ModuleFiles) -> Option<SizedName> {
+        let line = info.line(return_address.checked_sub(1)?)?;
+        let code = files.program.code_at(return_address, CONSTRUCTOR_IS_NEAR)?;
+        for (at, window) in code.windows(5).enumerate().filter(|(_, window)| window[0] == 0xe8) {
+            let end = return_address.wrapping_add(at as u64 + 5);
+            let distance = i32::from_le_bytes([window[1], window[2], window[3], window[4]]);
+            let target = end.wrapping_add_signed(distance.into());
+            let is_function = self.symbols.function_at(target).is_some_and(|symbol| symbol.start == target);
+            if is_function && info.line(end - 1) == Some(line) {
+                // Arguments may be made by other functions first.
+                if let Some(class) = info.constructor_at(target) {
+                    return Some(class);
+                }
+            }
+        }
+        None
+    }
+}
+
 fn function_name(names: &mut NameInterner, frame: &DebugFrame, symbol: Option<&str>, is_merged: bool) -> Arc<str> {
     let entry = &frame.function;
     let raw = better_name(entry.linkage_name.as_deref().or(entry.name.as_deref()), symbol);
     let name = names.function(raw);
+    if let (Some(class), false) = (&entry.class, is_mangled(raw)) {
+        let is_library = frame.file.as_deref().is_some_and(|file| file.contains("/include/c++/"));
+        let namespace = if is_library { "std::" } else { "" };
+        return names.text(&format!("{namespace}{class}::{name}()"));
+    }
     match &entry.name {
         // The name has parameters, and no arguments.
         Some(_) if has_type_parameters(raw) && is_merged => name,

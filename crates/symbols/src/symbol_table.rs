@@ -36,6 +36,7 @@ struct Symbol {
 /// A function of a symbol table.
 pub(crate) struct SymbolFunction<'a> {
     pub(crate) name: Cow<'a, str>,
+    pub(crate) start: u64,
     /// Whether other functions have the same code: the linker or the compiler has merged them. Then the types in the name may be those of another one.
     pub(crate) is_merged: bool,
 }
@@ -82,7 +83,7 @@ impl SymbolTable {
             let symbol = self.symbols.get(index)?;
             if address < symbol.end {
                 let name = String::from_utf8_lossy(name_bytes(self.parts.as_ref()?, symbol.name_offset));
-                return Some(SymbolFunction { name, is_merged: symbol.is_merged });
+                return Some(SymbolFunction { name, start: symbol.start, is_merged: symbol.is_merged });
             }
             index = symbol.enclosing? as usize;
         }

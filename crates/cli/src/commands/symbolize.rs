@@ -60,12 +60,13 @@ impl Symbolize {
             return Err(Failure::in_file(&self.path, "has no addresses to find names for; only native recordings do"));
         }
         done.problems.iter().for_each(|problem| warn(problem));
+        let accounts = match recording.snapshot(&highwater_model::When::End) {
+            Ok(end) => end.accounts,
+            Err(RecordingError::Io(error)) => return Err(open::cannot_read(&self.path, &error)),
+            Err(other) => return Err(Failure::in_file(&self.path, other)),
+        };
+        highwater_recorder::add_made_types(&mut catalog, &mut symbolizer, &accounts);
         create_file(to, overwrite, |mut file| {
-            let accounts = match recording.snapshot(&highwater_model::When::End) {
-                Ok(end) => end.accounts,
-                Err(RecordingError::Io(error)) => return Err(open::cannot_read(&self.path, &error)),
-                Err(other) => return Err(Failure::in_file(&self.path, other)),
-            };
             let mut source = recording.source().clone();
             source.duration = source.duration.max(accounts.last_time());
             let written = File::open(&self.path)

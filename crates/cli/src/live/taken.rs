@@ -3,7 +3,7 @@
 use crate::failure::{Failure, reason};
 use highwater_model::{FrameId, Snapshot, When};
 use highwater_query::{Filter, filtered_snapshot};
-use highwater_recorder::resolve_frames;
+use highwater_recorder::{add_made_types, resolve_frames};
 use highwater_store::history::{History, Moment, Work};
 use highwater_store::{OpenError, Recording, RecordingError};
 use highwater_symbols::Symbolizer;
@@ -35,7 +35,9 @@ impl TakenSnapshot {
         }
         let wanted = frames_in_use(&snapshot);
         // Modules without names show in the rows.
-        resolve_frames(Arc::make_mut(&mut snapshot.catalog), symbolizer, |frame| wanted.contains(&frame));
+        let catalog = Arc::make_mut(&mut snapshot.catalog);
+        resolve_frames(catalog, symbolizer, |frame| wanted.contains(&frame));
+        add_made_types(catalog, symbolizer, &snapshot.accounts);
         Ok(Self { recording, snapshot })
     }
 }

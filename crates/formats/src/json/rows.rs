@@ -93,8 +93,11 @@ pub fn threads(snapshot: &Snapshot) -> Value {
     threads.into_iter().map(value).collect()
 }
 
-/// `types`: every type, most live bytes first; empty if the source has no types.
+/// `types`: every type that the source names, most live bytes first; empty if it names none.
 pub fn types(snapshot: &Snapshot) -> Value {
+    if !snapshot.catalog.has_named_types() {
+        return Value::Array(Vec::new());
+    }
     let none = DocumentStacks::new([]);
     rows(snapshot, GroupBy::Type, &groups::rows(snapshot, GroupBy::Type, Metric::Live, None), &none)
 }

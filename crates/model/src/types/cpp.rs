@@ -13,11 +13,16 @@ pub struct CppFrame {
     /// The class, or the function if it is in none, without arguments.
     name: String,
     arguments: Vec<String>,
+    /// The first argument of the function itself.
+    own: Option<String>,
 }
 
 impl CppFrame {
     /// The library function of this name; `None` if it is not one.
-    pub fn of(function: &str) -> Option<Self> {
+    pub fn of(function: &str, file: &str) -> Option<Self> {
+        if !function.is_empty() && !function.contains("::") | function.contains(":<lambda") && file.contains("/include/c++/") {
+            return Some(Self::of_file(file));
+        }
         let name = without_signature(function);
         let segments = split(name, "::")?;
         let has_signature = function.ends_with(')') || function.ends_with(") const");
@@ -43,7 +48,14 @@ impl CppFrame {
             }
         }
         let (name, arguments) = chosen?;
-        Some(Self { name: name.to_owned(), arguments: arguments.iter().map(|text| (*text).to_owned()).collect() })
+        let own = segments.last().and_then(|last| generic(last)).and_then(|(_, own)| own.first().map(|text| (*text).to_owned()));
+        Some(Self { name: name.to_owned(), arguments: arguments.iter().map(|text| (*text).to_owned()).collect(), own })
+    }
+
+    /// A function that only one file can call, such as one for a lambda, may have a bare name. Its header shows what it belongs to.
+    fn of_file(file: &str) -> Self {
+        let name = if file.ends_with("/std_function.h") { "function" } else { "" };
+        Self { name: name.to_owned(), arguments: Vec::new(), own: None }
     }
 
     fn argument(&self, index: usize) -> Option<&str> {
@@ -125,9 +137,10 @@ impl CppChain {
                 made if made.ends_with("[]") => Found { element: made.strip_suffix("[]").map(str::to_owned), name: made, holds: Holds::Array },
                 made => one(made),
             },
-            "__shared_count" | "shared_ptr" | "__shared_ptr" if self.asked.is_none() => {
-                let pointed = element()?;
-                one(format!("std::shared_ptr<{}>", pointed.strip_suffix('*').unwrap_or(&pointed)))
+            // The constructor has the type of the pointer that it was given.
+            "__shared_count" if self.asked.is_none() => {
+                let pointed = spelling::cpp(frame.own.as_deref().filter(|text| !text.contains('…'))?);
+                one(format!("std::shared_ptr<{}> counts", pointed.strip_suffix('*')?))
             }
             "_Function_base" | "_Base_manager" | "function" if self.asked.is_none() => one("std::function".to_owned()),
             "_Manager_external" => one(format!("std::any<{}>", element()?)),
@@ -173,7 +186,7 @@ fn node(asked: &str) -> Option<Found> {
         "_Hash_node" | "__hash_node" => return hash_node(asked),
         "_List_node" | "__list_node" => one(format!("std::list<{}>", element()?)),
         "_Fwd_list_node" | "__forward_list_node" => one(format!("std::forward_list<{}>", element()?)),
-        "_Sp_counted_ptr_inplace" | "__shared_ptr_emplace" => one(format!("std::shared_ptr<{}>", element()?)),
+        "_Sp_counted_ptr_inplace" | "__shared_ptr_emplace" => one(format!("std::make_shared<{}>", element()?)),
         _ => return None,
     })
 }

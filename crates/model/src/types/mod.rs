@@ -7,7 +7,7 @@
 //! Where nothing is known, the type says so, `[C block] in parse_config`. A guess is never shown as a type:
 //!
 //! * Merged functions claim no type: the symbolizer replaces their type arguments by `…`.
-//! * What `operator new` makes is known from debug information; the size of the blocks must be that of the type.
+//! * What `operator new` makes is known from debug information, and only if the blocks have the size of the type.
 //! * The type is that at the time of the allocation. A conversion that keeps the memory (`into_bytes`, an in-place `collect`) does not show.
 
 mod cpp;
@@ -17,7 +17,6 @@ mod spelling;
 mod text;
 
 use crate::catalog::{Catalog, FrameText};
-use crate::figures::Figures;
 use crate::ids::{FrameId, StackId, StringId};
 use crate::plumbing::{is_plumbing, leading_plumbing};
 use cpp::{CppChain, CppFrame};
@@ -36,10 +35,6 @@ pub struct SiteType {
     /// True if the type is known.
     pub is_known: bool,
     elements: Elements,
-    /// The size of every block, if the type is right.
-    size: Option<u64>,
-    /// The description that takes its place if the blocks have other sizes.
-    otherwise: String,
 }
 
 /// How many elements blocks hold.
@@ -62,18 +57,6 @@ impl SiteType {
             // A bucket is an element and a byte; a table ends with sixteen bytes more.
             Elements::Table { size } => Some(bytes.checked_sub(blocks.checked_mul(16)?)? / size.checked_add(1)?),
         }
-    }
-
-    /// The type of blocks that have these bytes together. Debug information shows what `operator new` may make at a place; only blocks of that size
-    /// are it.
-    pub fn name_of(&self, bytes: u64, blocks: u64) -> &str {
-        let fits = self.size.is_none_or(|size| size.checked_mul(blocks) == Some(bytes));
-        if fits { &self.name } else { &self.otherwise }
-    }
-
-    /// The type of all blocks that a site allocated.
-    pub fn name_of_all(&self, figures: &Figures) -> &str {
-        self.name_of(figures.allocated_bytes, figures.allocations + figures.reallocations)
     }
 }
 
@@ -120,33 +103,59 @@ impl SiteTypes {
         if let Some(known) = self.known.get(&stack) {
             return Arc::clone(known);
         }
-        let ids: Vec<FrameId> = catalog.stacks.frame_ids_of(stack).take(MOST_FRAMES).collect();
-        let found = Arc::new(self.find(catalog, &ids));
-        self.known.insert(stack, Arc::clone(&found));
-        found
+        if let Some(found) = self.known(catalog, stack) {
+            return found;
+        }
+        let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
+        let innermost = catalog.stacks.frame_ids_of(stack).next().map(|id| self.role(catalog, id));
+        let name = unknown_name(&frames, innermost.as_deref());
+        let unknown = Arc::new(SiteType { name, is_known: false, elements: Elements::Unknown });
+        self.known.insert(stack, Arc::clone(&unknown));
+        unknown
     }
 
-    fn find(&mut self, catalog: &Catalog, ids: &[FrameId]) -> SiteType {
-        let frames: Vec<FrameText<'_>> =
-            ids.iter().filter_map(|id| catalog.stacks.frame(*id)).map(|frame| catalog.frame_text(frame)).collect();
-        let roles: Vec<Arc<Role>> = ids.iter().map(|id| self.role(catalog, *id)).collect();
-        let unknown = unknown_name(&frames, &roles);
-        let library = roles.iter().position(|role| **role == Role::Own).unwrap_or(roles.len());
-        if let Some(found) = by_library(&roles[..library]) {
-            return self.site_type(found, unknown);
+    /// The type if it is known, without a description otherwise.
+    pub fn known(&mut self, catalog: &Catalog, stack: StackId) -> Option<Arc<SiteType>> {
+        if let Some(known) = self.known.get(&stack) {
+            return Some(Arc::clone(known)).filter(|known| known.is_known);
         }
-        if let Some(made) = roles[..library].iter().find_map(|role| match &**role {
+        let mut roles: Vec<Arc<Role>> = Vec::new();
+        let mut own = None;
+        for id in catalog.stacks.frame_ids_of(stack).take(MOST_FRAMES) {
+            let role = self.role(catalog, id);
+            if *role == Role::Own {
+                own = Some(id);
+                break;
+            }
+            roles.push(role);
+        }
+        let found = Arc::new(self.find(catalog, &roles, own)?);
+        self.known.insert(stack, Arc::clone(&found));
+        Some(found)
+    }
+
+    /// The type that functions of libraries show, and the function of the program that calls them.
+    fn find(&self, catalog: &Catalog, roles: &[Arc<Role>], own: Option<FrameId>) -> Option<SiteType> {
+        if let Some(found) = by_library(roles) {
+            return Some(self.site_type(found));
+        }
+        let made = roles.iter().find_map(|role| match &**role {
             Role::Makes(made) => Some(made.clone()),
             _ => None,
-        }) {
-            return self.site_type(Found { name: made, element: None, holds: Holds::Unknown }, unknown);
+        });
+        if let Some(name) = made {
+            return Some(self.site_type(Found { name, element: None, holds: Holds::Unknown }));
         }
-        let is_after_new = library > 0 && *roles[library - 1] == Role::New;
-        let made = ids.get(library).filter(|_| is_after_new).and_then(|id| catalog.types.made_at(*id));
-        if let Some(name) = made.map(|name| spelling::cpp(catalog.strings.get(name))) {
-            return self.made(&name, unknown);
+        if **roles.last()? != Role::New {
+            return None;
         }
-        SiteType { name: unknown.clone(), is_known: false, elements: Elements::Unknown, size: None, otherwise: unknown }
+        // What `operator new` makes: the size of the type was compared with the blocks when the fact was added.
+        let name = spelling::cpp(catalog.strings.get(catalog.types.made_at(own?)?));
+        let (element, holds) = match name.strip_suffix("[]") {
+            Some(element) => (Some(element.to_owned()), Holds::Array),
+            None => (None, Holds::One),
+        };
+        Some(self.site_type(Found { name, element, holds }))
     }
 
     fn role(&mut self, catalog: &Catalog, id: FrameId) -> Arc<Role> {
@@ -155,7 +164,7 @@ impl SiteTypes {
         Arc::clone(role.or_insert_with(|| Arc::new(role_of(&catalog.frame_text(frame)))))
     }
 
-    fn site_type(&self, found: Found, otherwise: String) -> SiteType {
+    fn site_type(&self, found: Found) -> SiteType {
         let Found { name, element, holds } = found;
         let size = element.as_ref().and_then(|element| self.size_of(element));
         let elements = match (holds, size) {
@@ -164,21 +173,7 @@ impl SiteTypes {
             (Holds::Table, Some(size)) => Elements::Table { size },
             _ => Elements::Unknown,
         };
-        SiteType { name, is_known: true, elements, size: None, otherwise }
-    }
-
-    /// What `operator new` makes, if the size of the type is known: only then can it be compared with the blocks.
-    fn made(&self, name: &str, otherwise: String) -> SiteType {
-        let element = name.strip_suffix("[]");
-        let size = self.size_of(element.unwrap_or(name));
-        let (is_known, elements, size) = match (element, size) {
-            (Some(_), Some(size)) => (true, Elements::Array { size }, None),
-            (Some(_), None) => (true, Elements::Unknown, None),
-            (None, Some(size)) => (true, Elements::One, Some(size)),
-            (None, None) => (false, Elements::Unknown, None),
-        };
-        let name = if is_known { name.to_owned() } else { otherwise.clone() };
-        SiteType { name, is_known, elements, size, otherwise }
+        SiteType { name, is_known: true, elements }
     }
 
     fn size_of(&self, spelled: &str) -> Option<u64> {
@@ -191,7 +186,7 @@ fn role_of(frame: &FrameText<'_>) -> Role {
     if function.starts_with("operator new") {
         return Role::New;
     }
-    if let Some(cpp) = CppFrame::of(function) {
+    if let Some(cpp) = CppFrame::of(function, frame.file) {
         return Role::Cpp(cpp);
     }
     if function.starts_with("std::sys::") && function.contains("::stack_overflow::") {
@@ -220,14 +215,14 @@ fn by_library(roles: &[Arc<Role>]) -> Option<Found> {
 }
 
 /// The description of a block whose type is not known: what allocated it, and the function that names its site.
-fn unknown_name(frames: &[FrameText<'_>], roles: &[Arc<Role>]) -> String {
+fn unknown_name(frames: &[FrameText<'_>], innermost: Option<&Role>) -> String {
     if frames.is_empty() {
         return "[unknown]".to_owned();
     }
     let own = &frames[leading_plumbing(frames).min(frames.len() - 1)];
-    let kind = match &*roles[0] {
-        Role::New | Role::Cpp(_) => "C++ block",
-        Role::Rust(_) => "Rust block",
+    let kind = match innermost {
+        Some(Role::New | Role::Cpp(_)) => "C++ block",
+        Some(Role::Rust(_)) => "Rust block",
         _ if own.file.ends_with(".rs") => "Rust block",
         _ if frames[0].function.starts_with("mmap") || frames[0].function.starts_with("mremap") => "mapping",
         _ => "C block",
