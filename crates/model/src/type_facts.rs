@@ -1,9 +1,9 @@
-//! What debug information says of types: their sizes, and what single calls of `operator new` make.
+//! What debug information says of types: their sizes, what single calls of `operator new` make, and where names of types cannot be trusted.
 //!
 //! Facts are found together with the names of frames, and kept for the same reason: the debug information may be gone when the recording is read.
 
 use crate::ids::{FrameId, StringId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The size of a value of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,6 +30,8 @@ pub struct TypeFacts {
     known_sizes: FxHashMap<StringId, u64>,
     made: Vec<MadeType>,
     made_at: FxHashMap<FrameId, StringId>,
+    doubtful: Vec<FrameId>,
+    is_doubtful: FxHashSet<FrameId>,
 }
 
 impl TypeFacts {
@@ -45,6 +47,23 @@ impl TypeFacts {
         if self.made_at.insert(fact.frame, fact.name) != Some(fact.name) {
             self.made.push(fact);
         }
+    }
+
+    /// Marks a place in the program whose library call shows types that the program does not use there.
+    pub fn add_doubtful(&mut self, frame: FrameId) {
+        if self.is_doubtful.insert(frame) {
+            self.doubtful.push(frame);
+        }
+    }
+
+    /// The places that are marked so, in the order in which they became known.
+    pub fn doubtful(&self) -> &[FrameId] {
+        &self.doubtful
+    }
+
+    /// True if a library function that is called here may be one for other types than its name says.
+    pub fn is_doubtful(&self, frame: FrameId) -> bool {
+        self.is_doubtful.contains(&frame)
     }
 
     /// All sizes, in the order in which they became known.

@@ -169,14 +169,10 @@ fn functions_that(catalog: &Catalog, is_meant: impl Fn(&str) -> bool) -> Vec<boo
     frames.map(is_meant).collect()
 }
 
-/// For each stack, whether it shows this type. Only names in brackets describe blocks of unknown types.
+/// For each stack, whether it shows this type.
 fn stacks_of_type(catalog: &Catalog, name: &str) -> Vec<bool> {
     let mut types = SiteTypes::new(catalog);
-    let is_description = name.starts_with('[');
-    let mut is_it = |stack: StackId| match is_description {
-        true => types.of(catalog, stack).name == name,
-        false => types.known(catalog, stack).is_some_and(|found| found.name == name),
-    };
+    let mut is_it = |stack: StackId| types.of(catalog, stack).name == name;
     (0..catalog.stacks.nodes().len() as u32).map(|stack| is_it(StackId(stack))).collect()
 }
 

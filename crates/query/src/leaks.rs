@@ -153,8 +153,11 @@ pub fn oldest_births(snapshot: &Snapshot, by: GroupBy) -> BTreeMap<GroupKey, Nan
     let mut types = SiteTypes::new(catalog);
     let mut births: FxHashMap<(StackId, TagId, u32), Nanos> = FxHashMap::default();
     for block in snapshot.accounts.blocks() {
-        let owners =
-            if by.is_by_owner() && !by_site_type { (StackId::UNKNOWN, block.tag, block.thread) } else { (block.stack, TagId::NONE, 0) };
+        let owners = if by.is_by_owner() && !by_site_type {
+            (StackId::UNKNOWN, block.tag, block.thread)
+        } else {
+            (block.stack, TagId::NONE, 0)
+        };
         births.entry(owners).and_modify(|oldest| *oldest = block.time.min(*oldest)).or_insert(block.time);
     }
     if by.has_callees() {

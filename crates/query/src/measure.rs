@@ -218,7 +218,14 @@ fn by_figures_of(query: &Query, filter: CompiledFilter) -> Result<Measured, Quer
         passing.for_each(|(_, figures)| count(figures));
     }
     let has_site_types = query.has_site_types();
-    Ok(Measured { metric, at, total, has_site_types, moved: Some(moved), amounts: Amounts::Figures { figured, filter } })
+    Ok(Measured {
+        metric,
+        at,
+        total,
+        has_site_types,
+        moved: Some(moved),
+        amounts: Amounts::Figures { figured, filter },
+    })
 }
 
 /// The amount of each owner.

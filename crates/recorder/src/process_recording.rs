@@ -20,7 +20,7 @@ use highwater_session::SessionNames;
 use highwater_session::Stamps;
 use highwater_session::{Reason, UnrecordedPrograms};
 use highwater_store::{StepWriter, Written, is_special, rename_without_replacing};
-use highwater_symbols::{Symbolized, Symbolizer, add_made_types, resolve_frames};
+use highwater_symbols::{Symbolized, Symbolizer, add_type_facts, resolve_frames};
 use rustc_hash::FxHashMap;
 use std::collections::HashSet;
 use std::fs::File;
@@ -528,7 +528,7 @@ impl ProcessRecording {
         let has_line = |&frame: &FrameId| stacks.frame_ids(frame).any(|id| stacks.frames()[id as usize].line > 0);
         let with_lines = before.iter().filter(|frame| has_line(frame)).count();
         let mut symbols = resolve_frames(&mut self.catalog, symbolizer, |id| !before.contains(&id));
-        add_made_types(&mut self.catalog, symbolizer, self.ledger.accounts());
+        add_type_facts(&mut self.catalog, symbolizer, self.ledger.accounts());
         symbols.addresses += before.len();
         symbols.named += before.len();
         symbols.with_lines += with_lines;

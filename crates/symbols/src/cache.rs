@@ -38,6 +38,8 @@ pub(crate) struct KnownNames {
     pub(crate) frames: HashMap<u64, Box<[SourceFrame]>>,
     /// What calls of `operator new` make, by the addresses to which they return; `None` if nothing shows it.
     pub(crate) made: HashMap<u64, Option<TypeSize>>,
+    /// Whether functions do not deal with the types of a claim, which a text stands for.
+    pub(crate) refuted: HashMap<(u64, String), bool>,
 }
 
 /// A folder of cache files.
@@ -166,6 +168,14 @@ fn encode(known: &KnownNames) -> Vec<u8> {
             entries.extend_from_slice(&size.to_le_bytes());
         }
     }
+    put(&mut entries, known.refuted.len() as u32);
+    let mut refuted: Vec<(&(u64, String), &bool)> = known.refuted.iter().collect();
+    refuted.sort_unstable();
+    for ((address, claim), is_refuted) in refuted {
+        entries.extend_from_slice(&address.to_le_bytes());
+        put(&mut entries, texts.number(claim));
+        put(&mut entries, (*is_refuted).into());
+    }
     let mut content = Vec::new();
     put(&mut content, texts.list.len() as u32);
     for text in texts.list {
@@ -242,6 +252,10 @@ fn decode(bytes: &[u8]) -> Option<KnownNames> {
         };
         known.made.insert(address, made);
     }
+    for _ in 0..take(&mut rest)? {
+        let key = (take_long(&mut rest)?, text(take(&mut rest)?)?.to_string());
+        known.refuted.insert(key, take(&mut rest)? != 0);
+    }
     rest.is_empty().then_some(known)
 }
 
@@ -271,8 +285,13 @@ mod tests {
         };
         let frames = [frame("deep", 7, true), frame("naïve::main", 12, false)];
         KnownNames {
-            frames: HashMap::from([(0x1000, frames.into()), (0x2000, Box::default()), (u64::MAX, [frame("", 0, false)].into())]),
+            frames: HashMap::from([
+                (0x1000, frames.into()),
+                (0x2000, Box::default()),
+                (u64::MAX, [frame("", 0, false)].into()),
+            ]),
             made: HashMap::from([(7, None), (9, Some(TypeSize { name: "Session".into(), size: 96 }))]),
+            refuted: HashMap::from([((7, "Foo u8".to_owned()), true), ((7, String::new()), false)]),
         }
     }
 

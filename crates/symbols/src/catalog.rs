@@ -2,7 +2,7 @@
 
 use crate::module::{SourceFrame, TypeSize};
 use crate::symbolizer::{ModuleMapping, Symbolizer};
-use highwater_model::{Accounts, Catalog, FrameId, FrameText, MadeType, Module, SizeOfType};
+use highwater_model::{Accounts, Catalog, FrameId, FrameText, MadeType, Module, SiteTypes, SizeOfType, TypeClaim};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
@@ -50,15 +50,39 @@ pub fn resolve_frames(
     done
 }
 
-/// Finds what calls of `operator new` make, for frames that have names. A type is added only if all blocks have its size: `accounts` are those of the
-/// catalog's stacks.
-pub fn add_made_types(catalog: &mut Catalog, symbolizer: &mut Symbolizer, accounts: &Accounts) {
+/// Adds what debug information says of the types of blocks, for frames that have names; `accounts` are those of the catalog's stacks.
+pub fn add_type_facts(catalog: &mut Catalog, symbolizer: &mut Symbolizer, accounts: &Accounts) {
+    add_made_types(catalog, symbolizer, accounts);
+    add_doubts(catalog, symbolizer, accounts);
+}
+
+/// Finds the places where the program calls a library function for types that the program does not deal with there. Compilers merge functions with
+/// equal code, and the names of such a function are those of one of them.
+fn add_doubts(catalog: &mut Catalog, symbolizer: &mut Symbolizer, accounts: &Accounts) {
+    let mut types = SiteTypes::new(catalog);
+    let claims = accounts.sites().iter().filter_map(|(stack, _)| types.claim(catalog, stack));
+    let claims: BTreeMap<FrameId, TypeClaim> = claims.map(|claim| (claim.caller, claim)).collect();
+    let mut doubtful = Vec::new();
+    for (caller, claim) in claims {
+        let Some(frame) = catalog.stacks.frame(claim.recorded).filter(|frame| frame.address != 0) else { continue };
+        let Some(module) = catalog.module_of(frame) else { continue };
+        let Ok(symbols) = symbolizer.module(&mapping_of(catalog, module)) else { continue };
+        if symbols.refutes(frame.address.wrapping_sub(1), &claim) {
+            doubtful.push(caller);
+        }
+    }
+    doubtful.into_iter().for_each(|caller| catalog.types.add_doubtful(caller));
+}
+
+/// Finds what calls of `operator new` make. A type is added only if all blocks have its size.
+fn add_made_types(catalog: &mut Catalog, symbolizer: &mut Symbolizer, accounts: &Accounts) {
     let stacks = &catalog.stacks;
     let is_new = |frame: FrameId| {
         let outermost = stacks.frame_ids(frame).next_back().and_then(|id| stacks.frame(FrameId(id)));
         outermost.is_some_and(|frame| catalog.strings.get(frame.function).starts_with("operator new"))
     };
-    let news: HashSet<FrameId> = (0..stacks.frames().len() as u32).map(FrameId).filter(|frame| is_new(*frame)).collect();
+    let news: HashSet<FrameId> =
+        (0..stacks.frames().len() as u32).map(FrameId).filter(|frame| is_new(*frame)).collect();
     // Bytes and blocks by the frame that calls `operator new`.
     let mut callers: BTreeMap<FrameId, (u64, u64)> = BTreeMap::new();
     for (stack, figures) in accounts.sites().iter() {

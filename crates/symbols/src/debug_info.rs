@@ -8,6 +8,7 @@ use crate::debug_sections::DebugSections;
 use crate::elf::ElfImage;
 use crate::function_entry::{EntryReader, FunctionEntry, SizedName, UnitStarts};
 use crate::made_type::NewCall;
+use crate::type_words::TypeWords;
 
 /// A function at an address, according to DWARF.
 #[derive(Default)]
@@ -70,6 +71,19 @@ impl DebugInfo {
                 outermost = frame.dw_die_offset;
             }
             EntryReader { dwarf: unit.dwarf, units }.constructed_class(unit.unit, outermost?)
+        })
+    }
+
+    /// The names of the types that the function at an address deals with, without paths.
+    pub(crate) fn words_at(&self, address: u64, by_variables: bool) -> Option<TypeWords> {
+        self.with_dependent(|_, FileContext { context, units }| {
+            let unit = context.find_dwarf_and_unit(address).skip_all_loads()?;
+            let mut frames = context.find_frames(address).skip_all_loads().ok()?;
+            let mut outermost = None;
+            while let Ok(Some(frame)) = frames.next() {
+                outermost = frame.dw_die_offset;
+            }
+            EntryReader { dwarf: unit.dwarf, units }.words_of_function(unit.unit, outermost?, by_variables)
         })
     }
 

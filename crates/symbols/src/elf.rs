@@ -106,7 +106,9 @@ impl ElfImage {
     /// Up to `length` bytes of code from a link-time address on.
     pub(crate) fn code_at(&self, address: u64, length: usize) -> Option<Vec<u8>> {
         let segments = self.segments();
-        let inside = |segment: &&LoadSegment| address.checked_sub(segment.address).is_some_and(|offset| offset < segment.file_size);
+        let inside = |segment: &&LoadSegment| {
+            address.checked_sub(segment.address).is_some_and(|offset| offset < segment.file_size)
+        };
         let segment = segments.iter().find(inside)?;
         let offset = address - segment.address;
         let mut bytes = vec![0; length.min(usize::try_from(segment.file_size - offset).ok()?)];

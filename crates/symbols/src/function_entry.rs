@@ -5,7 +5,9 @@
 
 use std::cell::OnceCell;
 
-use addr2line::gimli::{self, AttributeValue, DebugInfoOffset, Dwarf, EndianSlice, LittleEndian, Unit, UnitHeader, UnitOffset};
+use addr2line::gimli::{
+    self, AttributeValue, DebugInfoOffset, Dwarf, EndianSlice, LittleEndian, Unit, UnitHeader, UnitOffset,
+};
 
 pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
 type Entry<'a> = gimli::DebuggingInformationEntry<Slice<'a>>;
@@ -82,7 +84,13 @@ impl<'a> EntryReader<'_, 'a> {
         found
     }
 
-    fn add_function(&self, unit: &Unit<Slice<'a>>, offset: UnitOffset, depth: usize, found: &mut FunctionEntry) -> Option<()> {
+    fn add_function(
+        &self,
+        unit: &Unit<Slice<'a>>,
+        offset: UnitOffset,
+        depth: usize,
+        found: &mut FunctionEntry,
+    ) -> Option<()> {
         let entry = unit.entry(offset).ok()?;
         let linkage = [gimli::DW_AT_linkage_name, gimli::DW_AT_MIPS_linkage_name];
         let linkage = linkage.iter().find_map(|name| self.text(unit, &entry, *name));
@@ -102,7 +110,8 @@ impl<'a> EntryReader<'_, 'a> {
         self.each_child(unit, function, |child| {
             if child.tag() == gimli::DW_TAG_template_type_parameter {
                 let name = self.text(unit, child, gimli::DW_AT_name).unwrap_or_default();
-                let size = child.attr_value(gimli::DW_AT_type).and_then(|of| self.size_of_reference(unit, of, DEEPEST_CHAIN));
+                let size =
+                    child.attr_value(gimli::DW_AT_type).and_then(|of| self.size_of_reference(unit, of, DEEPEST_CHAIN));
                 parameters.push(TypeParameter { name, size });
             }
         });
@@ -114,7 +123,9 @@ impl<'a> EntryReader<'_, 'a> {
         self.with_class(unit, offset, |unit, class| {
             let entry = unit.entry(class).ok()?;
             let name = self.text(unit, &entry, gimli::DW_AT_name)?;
-            let element = ["__new_allocator<", "new_allocator<", "allocator<"].iter().find_map(|class| name.strip_prefix(class))?;
+            let element = ["__new_allocator<", "new_allocator<", "allocator<"]
+                .iter()
+                .find_map(|class| name.strip_prefix(class))?;
             let size = self.parameters(unit, class).first()?.size?;
             Some(SizedName { name: element.strip_suffix('>')?.trim_end().to_owned(), size })
         })
@@ -139,7 +150,8 @@ impl<'a> EntryReader<'_, 'a> {
         self.with_origin(unit, offset, DEEPEST_CHAIN, &mut |unit, offset| {
             let mut this = None;
             self.each_child(unit, offset, |child| {
-                let is_this = child.tag() == gimli::DW_TAG_formal_parameter && child.attr_value(gimli::DW_AT_artificial).is_some();
+                let is_this = child.tag() == gimli::DW_TAG_formal_parameter
+                    && child.attr_value(gimli::DW_AT_artificial).is_some();
                 this = this.take().or_else(|| child.attr_value(gimli::DW_AT_type).filter(|_| is_this));
             });
             let Some(this) = this else { return false };
@@ -189,7 +201,12 @@ impl<'a> EntryReader<'_, 'a> {
     }
 
     /// Calls `visit` with the first children of an entry.
-    fn each_child(&self, unit: &Unit<Slice<'a>>, parent: UnitOffset, mut visit: impl FnMut(&Entry<'a>)) -> Option<()> {
+    pub(crate) fn each_child(
+        &self,
+        unit: &Unit<Slice<'a>>,
+        parent: UnitOffset,
+        mut visit: impl FnMut(&Entry<'a>),
+    ) -> Option<()> {
         let mut tree = unit.entries_tree(Some(parent)).ok()?;
         let mut children = tree.root().ok()?.children();
         for _ in 0..MOST_CHILDREN {
@@ -198,7 +215,12 @@ impl<'a> EntryReader<'_, 'a> {
         Some(())
     }
 
-    fn size_of_reference(&self, unit: &Unit<Slice<'a>>, reference: AttributeValue<Slice<'a>>, depth: usize) -> Option<u64> {
+    fn size_of_reference(
+        &self,
+        unit: &Unit<Slice<'a>>,
+        reference: AttributeValue<Slice<'a>>,
+        depth: usize,
+    ) -> Option<u64> {
         self.follow(unit, reference, |unit, offset| self.size_of(unit, offset, depth))
     }
 

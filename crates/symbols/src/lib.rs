@@ -64,13 +64,15 @@ mod symbol_table;
 #[cfg(feature = "names")]
 mod symbolizer;
 #[cfg(feature = "names")]
+mod type_words;
+#[cfg(feature = "names")]
 mod typed_name;
 #[cfg(feature = "types")]
 pub mod types;
 
 pub use allocator::allocator_in;
 #[cfg(feature = "catalog")]
-pub use catalog::{Symbolized, add_made_types, frame_text, mapping_of, resolve_frames};
+pub use catalog::{Symbolized, add_type_facts, frame_text, mapping_of, resolve_frames};
 #[cfg(feature = "names")]
 pub use demangle::demangle;
 pub use elf::{ModuleIdentity, build_id_of};

@@ -38,7 +38,8 @@ impl<'a> EntryReader<'_, 'a> {
         if let Some(reference) = found.alloc_type {
             return self.follow(unit, reference, |unit, offset| self.named_type(unit, offset));
         }
-        let inlined = found.inlined.filter(|inlined| found.called.is_none_or(|called| inlined.address < called.address));
+        let inlined =
+            found.inlined.filter(|inlined| found.called.is_none_or(|called| inlined.address < called.address));
         let nearest = inlined.or(found.called)?;
         self.follow(unit, nearest.function, |unit, offset| self.constructed_class(unit, offset))
     }
@@ -138,11 +139,13 @@ impl<'a> NewCallSearch<'a> {
         call: &NewCall,
     ) {
         let line = entry.attr_value(gimli::DW_AT_call_line).and_then(|line| line.udata_value());
-        let starts = [gimli::DW_AT_entry_pc, gimli::DW_AT_low_pc].iter().find_map(|name| reader.address(unit, entry, *name));
+        let starts =
+            [gimli::DW_AT_entry_pc, gimli::DW_AT_low_pc].iter().find_map(|name| reader.address(unit, entry, *name));
         let start = starts.or_else(|| reader.dwarf.die_ranges(unit, entry).ok()?.next().ok()?.map(|range| range.begin));
         let (Some(address), Some(function)) = (start, entry.attr_value(gimli::DW_AT_abstract_origin)) else { return };
         let is_after = address >= call.return_address && line == Some(call.line.into());
-        let is_constructor = || reader.follow(unit, function, |unit, offset| reader.constructed_class(unit, offset)).is_some();
+        let is_constructor =
+            || reader.follow(unit, function, |unit, offset| reader.constructed_class(unit, offset)).is_some();
         if is_after && self.inlined.is_none_or(|known| address < known.address) && is_constructor() {
             self.inlined = Some(Candidate { address, function });
         }

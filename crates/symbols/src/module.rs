@@ -134,6 +134,27 @@ impl ModuleSymbols {
         made
     }
 
+    /// Whether the function at a runtime address does not deal with the types that a library function claims which it calls: neither its variables and
+    /// parameters are of them, nor, where those count, do the functions that are inlined into it have them in their names.
+    #[cfg(feature = "catalog")]
+    pub(crate) fn refutes(&mut self, address: u64, claim: &highwater_model::TypeClaim) -> bool {
+        let link_address = address.wrapping_sub(self.bias);
+        let marks = [claim.by_variables, claim.is_optimized].map(|is_set| if is_set { "+" } else { "-" });
+        let key = (link_address, format!("{} {}", marks.concat(), claim.words.join(" ")));
+        if let Some(known) = self.known.refuted.get(&key) {
+            return *known;
+        }
+        let content = self.content.get_or_insert_with(|| ModuleContent::of(&self.files));
+        let words = content.debug_info.as_ref().and_then(|info| info.words_at(link_address, claim.by_variables));
+        let is_refuted = words.is_some_and(|words| {
+            words.is_optimized.unwrap_or(claim.is_optimized)
+                && !claim.words.iter().all(|word| words.found.contains(word))
+        });
+        self.known.refuted.insert(key, is_refuted);
+        self.has_news = true;
+        is_refuted
+    }
+
     /// Whether there is DWARF for at least a part of the module. Without it there are names, but no lines and no inlined frames.
     pub fn has_debug_info(&self) -> bool {
         self.has_debug_info

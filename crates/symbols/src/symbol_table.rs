@@ -161,13 +161,16 @@ fn best_of_aliases(mut candidates: Vec<SymbolCandidate>, parts: &FileParts) -> V
 
 /// Whether two symbols at one address are mangled names of different functions. Variants of one constructor or destructor differ in a digit.
 fn are_different_functions(one: &SymbolCandidate, other: &SymbolCandidate, parts: &FileParts) -> bool {
-    let names = [one, other].map(|symbol| std::str::from_utf8(name_bytes(parts, symbol.name_offset)).unwrap_or_default());
+    let names =
+        [one, other].map(|symbol| std::str::from_utf8(name_bytes(parts, symbol.name_offset)).unwrap_or_default());
     let [one, other] = names.map(without_clone_suffixes);
     if one == other || !is_mangled(one) || !is_mangled(other) {
         return false;
     }
     let mut differences = one.bytes().zip(other.bytes()).enumerate().filter(|(_, (a, b))| a != b).map(|(at, _)| at);
-    let (Some(at), None, true) = (differences.next(), differences.next(), one.len() == other.len()) else { return true };
+    let (Some(at), None, true) = (differences.next(), differences.next(), one.len() == other.len()) else {
+        return true;
+    };
     let is_variant = at > 0 && matches!(one.as_bytes()[at - 1], b'C' | b'D' | b'I');
     !(is_variant && [one, other].iter().all(|name| name.as_bytes()[at].is_ascii_digit()))
 }

@@ -99,7 +99,9 @@ pub(crate) fn without_arguments(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     let (mut skipped, mut before) = (0u32, ' ');
     for character in name.chars() {
-        let opens_list = character == '<' && (before.is_alphanumeric() || matches!(before, '_' | ':')) && !text.ends_with("operator");
+        let opens_list = character == '<'
+            && (before.is_alphanumeric() || matches!(before, '_' | ':'))
+            && !text.ends_with("operator");
         match character {
             '<' if skipped > 0 || opens_list => {
                 if skipped == 0 {

@@ -65,7 +65,7 @@ impl Symbolize {
             Err(RecordingError::Io(error)) => return Err(open::cannot_read(&self.path, &error)),
             Err(other) => return Err(Failure::in_file(&self.path, other)),
         };
-        highwater_recorder::add_made_types(&mut catalog, &mut symbolizer, &accounts);
+        highwater_recorder::add_type_facts(&mut catalog, &mut symbolizer, &accounts);
         create_file(to, overwrite, |mut file| {
             let mut source = recording.source().clone();
             source.duration = source.duration.max(accounts.last_time());

@@ -3,7 +3,7 @@
 use crate::failure::{Failure, reason};
 use highwater_model::{FrameId, Snapshot, When};
 use highwater_query::{Filter, filtered_snapshot};
-use highwater_recorder::{add_made_types, resolve_frames};
+use highwater_recorder::{add_type_facts, resolve_frames};
 use highwater_store::history::{History, Moment, Work};
 use highwater_store::{OpenError, Recording, RecordingError};
 use highwater_symbols::Symbolizer;
@@ -37,7 +37,7 @@ impl TakenSnapshot {
         // Modules without names show in the rows.
         let catalog = Arc::make_mut(&mut snapshot.catalog);
         resolve_frames(catalog, symbolizer, |frame| wanted.contains(&frame));
-        add_made_types(catalog, symbolizer, &snapshot.accounts);
+        add_type_facts(catalog, symbolizer, &snapshot.accounts);
         Ok(Self { recording, snapshot })
     }
 }

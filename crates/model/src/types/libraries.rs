@@ -9,17 +9,50 @@ pub fn made_by(function: &str) -> Option<&'static str> {
 
 const FUNCTIONS: [(&[&str], &str); 8] = [
     (&["opendir", "__opendir", "fdopendir", "__alloc_dir", "opendirat", "__opendirat"], "DIR"),
-    (&["fopen", "fopen64", "fdopen", "_IO_fdopen", "__fopen_internal", "_IO_new_fopen", "popen", "fmemopen", "open_memstream", "tmpfile"], "FILE"),
+    (
+        &[
+            "fopen",
+            "fopen64",
+            "fdopen",
+            "_IO_fdopen",
+            "__fopen_internal",
+            "_IO_new_fopen",
+            "popen",
+            "fmemopen",
+            "open_memstream",
+            "tmpfile",
+        ],
+        "FILE",
+    ),
     (&["_IO_file_doallocate", "__GI__IO_file_doallocate", "_IO_wfile_doallocate"], "FILE buffer"),
     (
         &[
-            "strdup", "__strdup", "strndup", "__strndup", "asprintf", "__asprintf", "vasprintf", "__vasprintf_internal", "__vasprintf_chk",
-            "__asprintf_chk", "getline", "getdelim", "_IO_getdelim", "__getdelim", "getcwd", "realpath", "__realpath_stk", "canonicalize_file_name",
+            "strdup",
+            "__strdup",
+            "strndup",
+            "__strndup",
+            "asprintf",
+            "__asprintf",
+            "vasprintf",
+            "__vasprintf_internal",
+            "__vasprintf_chk",
+            "__asprintf_chk",
+            "getline",
+            "getdelim",
+            "_IO_getdelim",
+            "__getdelim",
+            "getcwd",
+            "realpath",
+            "__realpath_stk",
+            "canonicalize_file_name",
         ],
         "char[]",
     ),
     (&["wcsdup", "__wcsdup"], "wchar_t[]"),
-    (&["allocate_dtv", "_dl_allocate_tls", "allocate_dtv_entry", "tls_get_addr_tail", "__tls_get_addr"], "thread-local storage"),
+    (
+        &["allocate_dtv", "_dl_allocate_tls", "allocate_dtv_entry", "tls_get_addr_tail", "__tls_get_addr"],
+        "thread-local storage",
+    ),
     (&["getaddrinfo", "gaih_inet"], "struct addrinfo"),
     (&["_dl_new_object", "_dl_map_object_from_fd"], "struct link_map"),
 ];
@@ -52,7 +85,20 @@ pub fn qt_container(function: &str) -> Option<String> {
     let is_plain = matches!(base, "QString" | "QByteArray" | "QBitArray" | "QUrl");
     let is_generic = matches!(
         base,
-        "QList" | "QVector" | "QHash" | "QMultiHash" | "QMap" | "QMultiMap" | "QSet" | "QVarLengthArray" | "QSharedPointer" | "QMapNode" | "QHashNode" | "QLinkedList" | "QStack" | "QQueue"
+        "QList"
+            | "QVector"
+            | "QHash"
+            | "QMultiHash"
+            | "QMap"
+            | "QMultiMap"
+            | "QSet"
+            | "QVarLengthArray"
+            | "QSharedPointer"
+            | "QMapNode"
+            | "QHashNode"
+            | "QLinkedList"
+            | "QStack"
+            | "QQueue"
     );
     if is_plain {
         return Some(base.to_owned());

@@ -6,7 +6,9 @@
 //!
 //! Where nothing is known, the type says so, `[C block] in parse_config`. A guess is never shown as a type:
 //!
-//! * Merged functions claim no type: the symbolizer replaces their type arguments by `…`.
+//! * Merged functions claim no type: the symbolizer replaces their type arguments by `…`. Compilers also merge functions without a trace in the symbols.
+//!   So a type that a library function claims must be one that its caller deals with, according to debug information; else it is not shown.
+//! * Without debug information, or if the linker has optimised the program as a whole, nothing confirms a claim: `[perhaps Vec<app::Point>]`.
 //! * What `operator new` makes is known from debug information, and only if the blocks have the size of the type.
 //! * The type is that at the time of the allocation. A conversion that keeps the memory (`into_bytes`, an in-place `collect`) does not show.
 
@@ -20,8 +22,8 @@ use crate::catalog::{Catalog, FrameText};
 use crate::ids::{FrameId, StackId, StringId};
 use crate::plumbing::{is_plumbing, leading_plumbing};
 use cpp::{CppChain, CppFrame};
-use rust::{Found, Holds, RustChain, RustFrame};
-use rustc_hash::FxHashMap;
+use rust::{Found, Holds, RustChain, RustFrame, ShownBy};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// The number of innermost frames, inlined ones included, that are looked at: no library goes through more functions.
@@ -47,6 +49,10 @@ enum Elements {
 }
 
 impl SiteType {
+    fn unknown(name: String) -> Self {
+        Self { name, is_known: false, elements: Elements::Unknown }
+    }
+
     /// The number of elements that this number of bytes in this number of blocks has room for; `None` if the size of an element is not known.
     pub fn elements(&self, bytes: u64, blocks: u64) -> Option<u64> {
         match self.elements {
@@ -67,6 +73,8 @@ pub struct SiteTypes {
     /// The sizes of types, by their spelling; `None` if types of different sizes are spelled alike.
     sizes: FxHashMap<String, Option<u64>>,
     known: FxHashMap<StackId, Arc<SiteType>>,
+    /// The modules that the linker has optimised as a whole.
+    linked_whole: FxHashSet<u32>,
 }
 
 /// The part that a function plays on the way from the allocator to the program.
@@ -88,6 +96,13 @@ impl SiteTypes {
     /// Finder for the sites of a catalog.
     pub fn new(catalog: &Catalog) -> Self {
         let mut types = Self::default();
+        // The compiler itself makes these functions, and only the linker can inline them.
+        let shims = catalog
+            .stacks
+            .frames()
+            .iter()
+            .filter(|frame| frame.inlined && is_rust_shim(catalog.strings.get(frame.function)));
+        types.linked_whole = shims.map(|frame| frame.module).collect();
         for entry in catalog.types.sizes() {
             let name = catalog.strings.get(entry.name);
             for spelled in [spelling::rust(name), spelling::cpp(name)] {
@@ -103,59 +118,77 @@ impl SiteTypes {
         if let Some(known) = self.known.get(&stack) {
             return Arc::clone(known);
         }
-        if let Some(found) = self.known(catalog, stack) {
-            return found;
-        }
-        let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
-        let innermost = catalog.stacks.frame_ids_of(stack).next().map(|id| self.role(catalog, id));
-        let name = unknown_name(&frames, innermost.as_deref());
-        let unknown = Arc::new(SiteType { name, is_known: false, elements: Elements::Unknown });
-        self.known.insert(stack, Arc::clone(&unknown));
-        unknown
-    }
-
-    /// The type if it is known, without a description otherwise.
-    pub fn known(&mut self, catalog: &Catalog, stack: StackId) -> Option<Arc<SiteType>> {
-        if let Some(known) = self.known.get(&stack) {
-            return Some(Arc::clone(known)).filter(|known| known.is_known);
-        }
-        let mut roles: Vec<Arc<Role>> = Vec::new();
-        let mut own = None;
-        for id in catalog.stacks.frame_ids_of(stack).take(MOST_FRAMES) {
-            let role = self.role(catalog, id);
-            if *role == Role::Own {
-                own = Some(id);
-                break;
+        let path = self.library_path(catalog, stack);
+        let found = self.find(catalog, &path).map(|found| (path.certainty(catalog, &found), found));
+        let site_type = Arc::new(match found {
+            Some((Certainty::Known, found)) => self.site_type(found),
+            Some((Certainty::Perhaps, found)) => SiteType::unknown(format!("[perhaps {}]", found.name)),
+            _ => {
+                let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
+                let innermost = catalog.stacks.frame_ids_of(stack).next().map(|id| self.role(catalog, id));
+                SiteType::unknown(unknown_name(&frames, innermost.as_deref()))
             }
-            roles.push(role);
-        }
-        let found = Arc::new(self.find(catalog, &roles, own)?);
-        self.known.insert(stack, Arc::clone(&found));
-        Some(found)
+        });
+        self.known.insert(stack, Arc::clone(&site_type));
+        site_type
     }
 
-    /// The type that functions of libraries show, and the function of the program that calls them.
-    fn find(&self, catalog: &Catalog, roles: &[Arc<Role>], own: Option<FrameId>) -> Option<SiteType> {
-        if let Some(found) = by_library(roles) {
-            return Some(self.site_type(found));
+    /// The types that a library function claims, if nothing in the stack confirms them, and the place in the program that calls it. If the program deals
+    /// with other types there, the claim is wrong: the compiler has merged the library function with the same one for other types.
+    pub fn claim(&mut self, catalog: &Catalog, stack: StackId) -> Option<TypeClaim> {
+        let path = self.library_path(catalog, stack);
+        let found = self.find(catalog, &path)?;
+        let (caller, recorded) = (path.caller?, path.recorded?);
+        let words = words_of(&found.name);
+        let is_claim = !path.is_confirmed(&found) && !words.is_empty();
+        let (by_variables, is_optimized) = (path.is_linked_whole, path.is_optimized);
+        is_claim.then_some(TypeClaim { caller, recorded, words, by_variables, is_optimized })
+    }
+
+    /// The functions of libraries from the allocator to the program.
+    fn library_path(&mut self, catalog: &Catalog, stack: StackId) -> LibraryPath {
+        let mut path = LibraryPath::default();
+        for recorded in catalog.stacks.recorded_frames_of(stack).take(MOST_FRAMES) {
+            let ids = catalog.stacks.frame_ids(recorded);
+            path.first_in_program = path.roles.len();
+            for id in ids.clone().map(FrameId) {
+                let role = self.role(catalog, id);
+                if *role == Role::Own {
+                    (path.own, path.caller, path.recorded) = (Some(id), Some(FrameId(ids.start)), Some(recorded));
+                    let module = catalog.stacks.frame(id).map(|frame| frame.module);
+                    path.is_linked_whole = module.is_some_and(|module| self.linked_whole.contains(&module));
+                    return path;
+                }
+                path.roles.push(role);
+            }
+            path.is_optimized = ids.len() > 1;
         }
-        let made = roles.iter().find_map(|role| match &**role {
+        path.first_in_program = path.roles.len();
+        path
+    }
+
+    /// The type that functions of libraries show.
+    fn find(&self, catalog: &Catalog, path: &LibraryPath) -> Option<Found> {
+        if let Some(found) = path.shown() {
+            return Some(found);
+        }
+        let made = path.roles.iter().find_map(|role| match &**role {
             Role::Makes(made) => Some(made.clone()),
             _ => None,
         });
         if let Some(name) = made {
-            return Some(self.site_type(Found { name, element: None, holds: Holds::Unknown }));
+            return Some(Found { name, element: None, holds: Holds::Unknown, shown_by: ShownBy::Itself });
         }
-        if **roles.last()? != Role::New {
+        if **path.roles.last()? != Role::New {
             return None;
         }
         // What `operator new` makes: the size of the type was compared with the blocks when the fact was added.
-        let name = spelling::cpp(catalog.strings.get(catalog.types.made_at(own?)?));
+        let name = spelling::cpp(catalog.strings.get(catalog.types.made_at(path.own?)?));
         let (element, holds) = match name.strip_suffix("[]") {
             Some(element) => (Some(element.to_owned()), Holds::Array),
             None => (None, Holds::One),
         };
-        Some(self.site_type(Found { name, element, holds }))
+        Some(Found { name, element, holds, shown_by: ShownBy::Itself })
     }
 
     fn role(&mut self, catalog: &Catalog, id: FrameId) -> Arc<Role> {
@@ -165,7 +198,7 @@ impl SiteTypes {
     }
 
     fn site_type(&self, found: Found) -> SiteType {
-        let Found { name, element, holds } = found;
+        let Found { name, element, holds, .. } = found;
         let size = element.as_ref().and_then(|element| self.size_of(element));
         let elements = match (holds, size) {
             (Holds::One, _) => Elements::One,
@@ -201,17 +234,104 @@ fn role_of(frame: &FrameText<'_>) -> Role {
     if is_plumbing(function) { Role::Allocator } else { Role::Own }
 }
 
-/// What the functions of a language's library show.
-fn by_library(roles: &[Arc<Role>]) -> Option<Found> {
-    let (mut rust, mut cpp) = (RustChain::default(), CppChain::default());
-    for role in roles {
-        match &**role {
-            Role::Rust(frame) if !rust.step(frame) => break,
-            Role::Cpp(frame) => cpp.step(frame),
-            _ => {}
+/// What a library function claims of the blocks that it allocates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeClaim {
+    /// The innermost function at the place in the program that calls the library function.
+    pub caller: FrameId,
+    /// The same place as it was recorded.
+    pub recorded: FrameId,
+    /// The names of the types, without paths.
+    pub words: Vec<String>,
+    /// True if only the variables of the caller can confirm the claim: the functions that are inlined into it may have been merged before.
+    pub by_variables: bool,
+    /// True if functions are inlined into the one that the program calls. Compilers that do not optimise merge nothing.
+    pub is_optimized: bool,
+}
+
+/// How certain a type is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Certainty {
+    Known,
+    /// Nothing contradicts it, and nothing confirms it.
+    Perhaps,
+    /// It is more likely wrong.
+    Doubtful,
+}
+
+/// The functions of libraries between the allocator and the program.
+#[derive(Default)]
+struct LibraryPath {
+    roles: Vec<Arc<Role>>,
+    /// From here on, the functions are inlined into the program's own.
+    first_in_program: usize,
+    own: Option<FrameId>,
+    caller: Option<FrameId>,
+    recorded: Option<FrameId>,
+    is_optimized: bool,
+    /// The linker has optimised the program as a whole: functions may have been merged first and inlined then.
+    is_linked_whole: bool,
+}
+
+impl LibraryPath {
+    /// The type that the functions of a language's library show.
+    fn shown(&self) -> Option<Found> {
+        let (mut rust, mut cpp) = (RustChain::default(), CppChain::default());
+        for (at, role) in self.roles.iter().enumerate() {
+            let is_in_program = at >= self.first_in_program;
+            match &**role {
+                Role::Rust(frame) if !rust.step(frame, is_in_program) => break,
+                Role::Cpp(frame) => cpp.step(frame, is_in_program),
+                _ => {}
+            }
+        }
+        rust.found().or_else(|| cpp.found())
+    }
+
+    fn is_confirmed(&self, found: &Found) -> bool {
+        match found.shown_by {
+            ShownBy::Itself => true,
+            ShownBy::Inlined => !self.is_linked_whole,
+            ShownBy::Called | ShownBy::Symbol => false,
         }
     }
-    rust.found().or_else(|| cpp.found())
+
+    fn certainty(&self, catalog: &Catalog, found: &Found) -> Certainty {
+        let is_doubtful = self.caller.is_some_and(|caller| catalog.types.is_doubtful(caller));
+        match found.shown_by {
+            _ if self.is_confirmed(found) || words_of(&found.name).is_empty() => Certainty::Known,
+            ShownBy::Symbol => Certainty::Perhaps,
+            _ if is_doubtful && self.is_linked_whole => Certainty::Perhaps,
+            _ if is_doubtful => Certainty::Doubtful,
+            _ => Certainty::Known,
+        }
+    }
+}
+
+/// True for the functions between Rust's `alloc` and the program's allocator.
+fn is_rust_shim(function: &str) -> bool {
+    let name = function.strip_prefix("__rustc::").unwrap_or(function);
+    ["__rust_alloc", "__rust_realloc", "__rdl_alloc", "__rdl_realloc", "__rg_alloc", "__rg_realloc"]
+        .iter()
+        .any(|shim| name.starts_with(shim))
+}
+
+/// The names in the type arguments of a type, without paths. The container itself is left out: merged functions are those of one container.
+fn words_of(name: &str) -> Vec<String> {
+    let arguments = name.split_once('<').map_or("", |(_, arguments)| arguments);
+    let is_word = |character: char| character.is_alphanumeric() || character == '_';
+    let words = arguments.split(|character| !is_word(character)).filter(|word| {
+        word.starts_with(|first: char| first.is_alphabetic() || first == '_')
+            && !matches!(*word, "std" | "const" | "mut" | "dyn")
+    });
+    // One type has two names.
+    let mut words: Vec<String> =
+        words.map(|word| if word.ends_with("string") { "basic_string".to_owned() } else { word.to_owned() }).collect();
+    // Paths are spelled differently in places; the last part is not.
+    words.retain(|word| !arguments.contains(&format!("{word}::")));
+    words.sort_unstable();
+    words.dedup();
+    words
 }
 
 /// The description of a block whose type is not known: what allocated it, and the function that names its site.
@@ -241,7 +361,8 @@ fn primitive_size(name: &str) -> Option<u64> {
         "u8" | "i8" | "bool" | "char8_t" | "unsigned char" | "signed char" => 1,
         "u16" | "i16" | "short" | "unsigned short" | "char16_t" => 2,
         "u32" | "i32" | "f32" | "int" | "unsigned int" | "float" | "wchar_t" | "char32_t" => 4,
-        "u64" | "i64" | "f64" | "usize" | "isize" | "long" | "unsigned long" | "long long" | "unsigned long long" | "double" => 8,
+        "u64" | "i64" | "f64" | "usize" | "isize" | "long" | "unsigned long" | "long long" | "unsigned long long"
+        | "double" => 8,
         "u128" | "i128" | "long double" | "__int128" => 16,
         _ if name.ends_with('*') => 8,
         _ => return None,

@@ -7,8 +7,8 @@
 //! A function shows its place in the library by its path, `alloc::vec::Vec<app::Point>::push`, or, if it was inlined and there are only line tables, by its
 //! source file alone: `push<app::Point, alloc::alloc::Global>` in `library/alloc/src/vec/mod.rs`.
 
-use super::spelling;
 use super::text::{generic, qualified, split};
+use super::{primitive_size, spelling};
 
 /// The parts of the library that matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub struct RustFrame {
     arguments: Vec<String>,
     /// True if the arguments are those of the container itself.
     of_container: bool,
+    /// True if the source file is known: then inlined functions have frames of their own.
+    shows_inlined: bool,
 }
 
 /// A type that was found.
@@ -52,6 +54,22 @@ pub struct Found {
     pub element: Option<String>,
     /// How many elements a block has.
     pub holds: Holds,
+    /// What shows the type.
+    pub shown_by: ShownBy,
+}
+
+/// What shows a type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShownBy {
+    /// A function that makes nothing else.
+    Itself,
+    /// A library function that is inlined into the program's own.
+    Inlined,
+    /// A library function that the program calls.
+    #[default]
+    Called,
+    /// The same, and only its symbol is known.
+    Symbol,
 }
 
 /// How many elements a block holds.
@@ -82,11 +100,11 @@ impl RustFrame {
         let kind = kind_of(&module, &parts);
         let is_closure = parts.method.starts_with('{');
         let (arguments, of_container) = if is_closure { Default::default() } else { parts.arguments() };
-        Some(Self { kind, method: parts.method.to_owned(), arguments, of_container })
+        Some(Self { kind, method: parts.method.to_owned(), arguments, of_container, shows_inlined: !file.is_empty() })
     }
 
     fn plain(kind: Kind) -> Self {
-        Self { kind, method: String::new(), arguments: Vec::new(), of_container: false }
+        Self { kind, method: String::new(), arguments: Vec::new(), of_container: false, shows_inlined: true }
     }
 
     /// A type argument that is a type, and not a parameter.
@@ -105,6 +123,11 @@ fn is_type(text: &str) -> bool {
     let is_parameter = text.len() <= 2 && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
     let is_allocator = matches!(text, "alloc::alloc::Global" | "std::alloc::Global" | "Global");
     !(text.is_empty() || is_parameter || is_allocator || text == "_" || text.starts_with("impl ") || text.contains('…'))
+}
+
+/// True for types whose values own no memory.
+fn is_plain(text: &str) -> bool {
+    primitive_size(text).is_some() || text == "char" || text.starts_with('&') || text.starts_with('*')
 }
 
 /// The parts of a Rust function's name.
@@ -133,9 +156,16 @@ impl<'a> NameParts<'a> {
             let inner = segments[at].strip_prefix("<impl ")?.strip_suffix('>')?;
             let container = inner.split_once(" for ").map_or(inner, |(_, subject)| subject);
             let method = segments.get(at + 1).copied().unwrap_or_default();
-            return Some(Self { path: segments[..at].to_vec(), container: Some(container), of_trait: None, method, own });
+            return Some(Self {
+                path: segments[..at].to_vec(),
+                container: Some(container),
+                of_trait: None,
+                method,
+                own,
+            });
         }
-        let is_container = |segment: &&str| segment.contains('<') || segment.starts_with(|first: char| first.is_ascii_uppercase());
+        let is_container =
+            |segment: &&str| segment.contains('<') || segment.starts_with(|first: char| first.is_ascii_uppercase());
         let at = segments.iter().take(segments.len() - 1).position(|segment| is_container(&segment));
         let (path, container) = match at {
             Some(at) => (segments[..at].to_vec(), Some(segments[at])),
@@ -162,7 +192,8 @@ impl<'a> NameParts<'a> {
 
     /// The module of methods of primitive types, whose names have no path: `<[app::Key]>::to_vec`, `<str>::repeat`.
     fn module_of_primitive(&self) -> Option<String> {
-        let is_slice = self.container?.starts_with('[') || self.of_trait.is_some_and(|path| path.ends_with("::ConvertVec"));
+        let is_slice =
+            self.container?.starts_with('[') || self.of_trait.is_some_and(|path| path.ends_with("::ConvertVec"));
         match self.container? {
             _ if is_slice => Some("alloc::slice".to_owned()),
             "str" => Some("alloc::str".to_owned()),
@@ -207,10 +238,11 @@ impl<'a> NameParts<'a> {
 fn module_of_file(file: &str) -> Option<String> {
     let after = |marker: &str| file.find(marker).map(|at| &file[at + marker.len()..]);
     let is_rust = file.starts_with("/rustc/") || file.contains("/rustlib/src/rust/");
-    let standard = ["alloc", "core", "std"].iter().find_map(|name| {
-        is_rust.then(|| after(&format!("/library/{name}/src/")).map(|rest| (*name, rest))).flatten()
-    });
-    let hashbrown = || after("/hashbrown-").and_then(|rest| rest.split_once("/src/")).map(|(_, rest)| ("hashbrown", rest));
+    let standard = ["alloc", "core", "std"]
+        .iter()
+        .find_map(|name| is_rust.then(|| after(&format!("/library/{name}/src/")).map(|rest| (*name, rest))).flatten());
+    let hashbrown =
+        || after("/hashbrown-").and_then(|rest| rest.split_once("/src/")).map(|(_, rest)| ("hashbrown", rest));
     let (name, rest) = standard.or_else(hashbrown)?;
     let path = rest.strip_suffix("/mod.rs").or_else(|| rest.strip_suffix(".rs"))?;
     Some(format!("{name}::{}", path.replace('/', "::")))
@@ -258,58 +290,88 @@ const KINDS: [(&str, Kind); 37] = [
 ];
 
 fn kind_of(module: &str, parts: &NameParts<'_>) -> Kind {
-    let is_in = |prefix: &str| module.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
+    let is_in =
+        |prefix: &str| module.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
     let kind = KINDS.iter().find(|(prefix, _)| is_in(prefix)).map_or(Kind::Other, |(_, kind)| *kind);
     // `<str as alloc::borrow::ToOwned>` makes a string; the same trait of a slice makes a vector.
-    if kind == Kind::Text && parts.container.is_some_and(|container| container.starts_with('[')) { Kind::Slice } else { kind }
+    if kind == Kind::Text && parts.container.is_some_and(|container| container.starts_with('[')) {
+        Kind::Slice
+    } else {
+        kind
+    }
 }
 
 /// What is known while a chain is followed outwards.
 #[derive(Clone, Debug, Default)]
 pub struct RustChain {
     state: Option<State>,
-    /// The outermost type argument that was met, by function.
     is_over: bool,
+    shown_by: ShownBy,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum State {
     /// `RawVec`, `Vec` and what is made of them.
-    Array { name: &'static str, element: Option<String>, method: String },
+    Array {
+        name: &'static str,
+        element: Option<String>,
+        method: String,
+    },
     Text,
     Path(&'static str),
     Boxed(Option<String>),
     Counted(&'static str, Option<String>),
-    Table { pair: Option<String>, key: Option<String>, value: Option<String>, is_set: bool },
+    Table {
+        pair: Option<String>,
+        key: Option<String>,
+        value: Option<String>,
+        is_set: bool,
+    },
     Tree(Option<(String, String)>),
     List(Option<String>),
     Channel(Option<String>),
+    /// The function may contain others that allocate for other types.
+    Ambiguous,
 }
 
 impl RustChain {
     /// Takes the next function outwards into account. False if the chain ended before it.
-    pub fn step(&mut self, frame: &RustFrame) -> bool {
+    pub fn step(&mut self, frame: &RustFrame, is_in_program: bool) -> bool {
         if self.is_over {
             return false;
         }
         let state = self.state.take();
         let next = next_state(state.clone(), frame);
         self.is_over = next.is_none() && state.is_some();
+        if next.is_some() && frame.argument(0).is_some() {
+            self.shown_by = match (frame.shows_inlined, is_in_program) {
+                (false, _) => ShownBy::Symbol,
+                (true, true) => ShownBy::Inlined,
+                (true, false) => ShownBy::Called,
+            };
+        }
         self.state = next.or(state);
         !self.is_over
     }
 
     /// The type that the chain found.
     pub fn found(self) -> Option<Found> {
-        self.state.and_then(found)
+        let shown_by = self.shown_by;
+        self.state.and_then(found).map(|found| Found { shown_by, ..found })
     }
 }
 
 /// The state after one more function; `None` if it is not a part of the chain.
 fn next_state(state: Option<State>, frame: &RustFrame) -> Option<State> {
     let element = || frame.argument(0).map(spelling::rust);
+    // Without debug information, the elements' own functions and closures may be inlined into a container's function, and allocate there.
+    let is_ambiguous = || {
+        let is_pure = matches!(frame.kind, Kind::Allocator | Kind::Buffer | Kind::Table | Kind::Text);
+        !frame.shows_inlined && !is_pure && !frame.arguments.iter().all(|text| is_plain(text) || !is_type(text))
+    };
     match (state, frame.kind) {
         (None, Kind::Allocator | Kind::Other) => None,
+        (None, _) if is_ambiguous() => Some(State::Ambiguous),
         (state, Kind::Allocator) => state,
         (None, Kind::Buffer) => Some(State::Array { name: "Vec", element: element(), method: String::new() }),
         (None, Kind::Vec | Kind::Slice) => {
@@ -329,7 +391,7 @@ fn next_state(state: Option<State>, frame: &RustFrame) -> Option<State> {
             Some(State::Counted(name, counted(frame, inner)))
         }
         (Some(state @ State::Table { .. }), Kind::Table | Kind::Map | Kind::Set) => Some(table(Some(state), frame)),
-        (Some(State::Tree(inner)), Kind::Tree) => Some(State::Tree(inner.or_else(|| tree(frame)))),
+        (Some(State::Tree(inner)), Kind::Tree) => inner_tree(inner, frame),
         (Some(State::List(inner)), Kind::List) => Some(State::List(inner.or_else(element))),
         (Some(State::Channel(inner)), Kind::Channel) => Some(State::Channel(inner.or_else(element))),
         _ => None,
@@ -339,20 +401,15 @@ fn next_state(state: Option<State>, frame: &RustFrame) -> Option<State> {
 /// Functions that make a copy of a container: a container inside of another one is copied by a function of the same kind.
 const COPIES: [&str; 7] = ["clone", "clone_from", "from", "default", "to_vec", "to_owned", "from_iter"];
 
-fn array(
-    name: &'static str,
-    inner: Option<String>,
-    method: String,
-    kind: Kind,
-    frame: &RustFrame,
-) -> Option<State> {
+fn array(name: &'static str, inner: Option<String>, method: String, kind: Kind, frame: &RustFrame) -> Option<State> {
     let outer = frame.argument(0).map(spelling::rust);
     let is_bytes = inner.as_deref().is_none_or(|inner| inner == "u8");
     match kind {
         Kind::Buffer | Kind::Vec | Kind::Slice => {
-            let holds_inner = inner.as_deref().zip(outer.as_deref()).is_some_and(|(inner, outer)| {
-                inner != outer && outer.contains(&format!("{name}<{inner}>"))
-            });
+            let holds_inner = inner
+                .as_deref()
+                .zip(outer.as_deref())
+                .is_some_and(|(inner, outer)| inner != outer && outer.contains(&format!("{name}<{inner}>")));
             if holds_inner && COPIES.contains(&method.as_str()) {
                 return None;
             }
@@ -370,7 +427,9 @@ fn array(
         Kind::Text if is_bytes && name == "Vec" => Some(State::Text),
         Kind::Path(path) if is_bytes && name == "Vec" => Some(State::Path(path)),
         // The chain of an array that a reference-counted slice is made from ends before: it is another block.
-        Kind::Channel if inner.as_deref().is_some_and(|inner| inner.starts_with("mpmc::")) => Some(State::Channel(channel_element(&inner?))),
+        Kind::Channel if inner.as_deref().is_some_and(|inner| inner.starts_with("mpmc::")) => {
+            Some(State::Channel(channel_element(&inner?)))
+        }
         _ => None,
     }
 }
@@ -380,9 +439,10 @@ fn boxed(inner: Option<String>, kind: Kind, frame: &RustFrame) -> Option<State> 
         Kind::Box => {
             // A box in a box is another block: its function is met with a complete type inside.
             let outer = frame.argument(0).map(spelling::rust);
-            let is_other = inner.as_deref().zip(outer.as_deref()).is_some_and(|(inner, outer)| {
-                outer != inner && outer.contains(&format!("Box<{inner}>"))
-            });
+            let is_other = inner
+                .as_deref()
+                .zip(outer.as_deref())
+                .is_some_and(|(inner, outer)| outer != inner && outer.contains(&format!("Box<{inner}>")));
             (!is_other).then(|| State::Boxed(outer.filter(|outer| !outer.starts_with("MaybeUninit<")).or(inner)))
         }
         Kind::Counted(name) => {
@@ -393,11 +453,18 @@ fn boxed(inner: Option<String>, kind: Kind, frame: &RustFrame) -> Option<State> 
             Some(State::Counted(name, counted(frame, from_box)))
         }
         Kind::Tree => Some(State::Tree(inner.as_deref().and_then(node).or_else(|| tree(frame)))),
-        Kind::List => Some(State::List(inner.as_deref().and_then(|inner| {
-            let (shell, arguments) = generic(inner)?;
-            (shell == "Node").then(|| arguments.first().map(|text| (*text).to_owned())).flatten()
-        }).or_else(|| frame.argument(0).map(spelling::rust)))),
-        Kind::Channel => Some(State::Channel(inner.as_deref().and_then(channel_element).or_else(|| frame.argument(0).map(spelling::rust)))),
+        Kind::List => Some(State::List(
+            inner
+                .as_deref()
+                .and_then(|inner| {
+                    let (shell, arguments) = generic(inner)?;
+                    (shell == "Node").then(|| arguments.first().map(|text| (*text).to_owned())).flatten()
+                })
+                .or_else(|| frame.argument(0).map(spelling::rust)),
+        )),
+        Kind::Channel => Some(State::Channel(
+            inner.as_deref().and_then(channel_element).or_else(|| frame.argument(0).map(spelling::rust)),
+        )),
         _ => None,
     }
 }
@@ -451,8 +518,23 @@ fn node(text: &str) -> Option<(String, String)> {
 
 /// The key and value from a function of a B-tree. A reference to a node has a marker before them.
 fn tree(frame: &RustFrame) -> Option<(String, String)> {
+    let nested =
+        frame.argument(0).filter(|text| text.contains("NodeRef<")).and_then(|text| generic(split(text, "::")?.pop()?));
+    if let Some((_, arguments)) = nested {
+        let [_, key, value, ..] = arguments.as_slice() else { return None };
+        return (is_type(key) && is_type(value)).then(|| (spelling::rust(key), spelling::rust(value)));
+    }
     let first = usize::from(frame.argument(0).is_some_and(|text| text.contains("::marker::")));
     Some((spelling::rust(frame.argument(first)?), spelling::rust(frame.argument(first + 1)?)))
+}
+
+/// The outer function of a B-tree knows best, unless it is that of another tree: a tree in a tree is copied by a function of the same kind.
+fn inner_tree(inner: Option<(String, String)>, frame: &RustFrame) -> Option<State> {
+    let outer = tree(frame);
+    let holds_inner = inner.as_ref().zip(outer.as_ref()).is_some_and(|((key, value), (_, outer))| {
+        outer.contains(&format!("BTreeMap<{key}, {value}>")) || outer.contains(&format!("BTreeSet<{key}>"))
+    });
+    (!holds_inner).then(|| State::Tree(outer.or(inner)))
 }
 
 /// The element of a channel, from the type of one of its blocks.
@@ -470,12 +552,17 @@ fn channel_element(text: &str) -> Option<String> {
 }
 
 fn found(state: State) -> Option<Found> {
-    let one = |name: String| Found { name, element: None, holds: Holds::One };
-    let unknown = |name: String| Found { name, element: None, holds: Holds::Unknown };
+    let one = |name: String| Found { name, element: None, holds: Holds::One, shown_by: ShownBy::Called };
+    let unknown = |name: String| Found { name, element: None, holds: Holds::Unknown, shown_by: ShownBy::Called };
     Some(match state {
         State::Array { name, element: Some(element), .. } => match in_array(name, &element) {
             Some(other) => unknown(other),
-            None => Found { name: format!("{name}<{element}>"), element: Some(element), holds: Holds::Array },
+            None => Found {
+                name: format!("{name}<{element}>"),
+                element: Some(element),
+                holds: Holds::Array,
+                shown_by: ShownBy::Called,
+            },
         },
         State::Text => unknown("String".to_owned()),
         State::Path(name) => unknown(name.to_owned()),
@@ -525,7 +612,7 @@ fn in_box(inner: &str) -> Found {
         _ if inner.starts_with('[') && !inner.contains(';') || inner == "str" => (name, unknown),
         _ => (name, one),
     };
-    Found { name, element: None, holds }
+    Found { name, element: None, holds, shown_by: ShownBy::Called }
 }
 
 fn hash_table(pair: Option<String>, key: Option<String>, value: Option<String>, is_set: bool) -> Option<Found> {
@@ -543,5 +630,5 @@ fn hash_table(pair: Option<String>, key: Option<String>, value: Option<String>, 
         // A table that another container than a map is made of.
         _ => format!("HashTable<{}>", pair.as_ref().filter(|_| of_pair.is_none())?),
     };
-    Some(Found { name, element: pair, holds: Holds::Table })
+    Some(Found { name, element: pair, holds: Holds::Table, shown_by: ShownBy::Called })
 }

@@ -24,7 +24,8 @@ fn rust_at(text: &str, depth: usize) -> String {
         };
     }
     if let Some(inner) = text.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) {
-        let parts: Vec<&str> = split(inner, ",").unwrap_or_default().into_iter().filter(|part| !part.trim().is_empty()).collect();
+        let parts: Vec<&str> =
+            split(inner, ",").unwrap_or_default().into_iter().filter(|part| !part.trim().is_empty()).collect();
         let last = if parts.len() == 1 { "," } else { "" };
         return format!("({}{last})", parts.iter().map(|part| rust_at(part, deeper)).collect::<Vec<_>>().join(", "));
     }
@@ -113,14 +114,18 @@ fn cpp_segment(segment: &str, is_standard: bool, depth: usize) -> String {
     if arguments.is_empty() {
         return name.to_owned();
     }
-    const DEFAULTS: [&str; 6] =
-        ["allocator<", "char_traits<", "less<", "hash<", "equal_to<", "default_delete<"];
+    const DEFAULTS: [&str; 6] = ["allocator<", "char_traits<", "less<", "hash<", "equal_to<", "default_delete<"];
     let arguments: Vec<String> = arguments.iter().map(|argument| cpp_at(argument, depth)).collect();
     let is_default = |argument: &String| {
         argument.strip_prefix("std::").is_some_and(|rest| DEFAULTS.iter().any(|default| rest.starts_with(default)))
     };
     // Only the standard library's own templates have defaults that go without saying.
-    let kept: Vec<String> = arguments.iter().enumerate().filter(|(at, argument)| *at == 0 || !is_standard || !is_default(argument)).map(|(_, argument)| argument.clone()).collect();
+    let kept: Vec<String> = arguments
+        .iter()
+        .enumerate()
+        .filter(|(at, argument)| *at == 0 || !is_standard || !is_default(argument))
+        .map(|(_, argument)| argument.clone())
+        .collect();
     format!("{name}<{}>", kept.join(", "))
 }
 
@@ -151,7 +156,10 @@ mod tests {
         let cases = [
             ("alloc::vec::Vec<app::Point, alloc::alloc::Global>", "Vec<app::Point>"),
             ("alloc::vec::Vec<alloc::vec::Vec<u16>>", "Vec<Vec<u16>>"),
-            ("core::option::Option<alloc::boxed::Box<app::Session, alloc::alloc::Global>>", "Option<Box<app::Session>>"),
+            (
+                "core::option::Option<alloc::boxed::Box<app::Session, alloc::alloc::Global>>",
+                "Option<Box<app::Session>>",
+            ),
             ("std::collections::hash::map::HashMap<u64,(),std::hash::random::RandomState>", "HashMap<u64, ()>"),
             ("(u64)", "(u64,)"),
             ("(u64,)", "(u64,)"),
@@ -172,7 +180,10 @@ mod tests {
     fn cpp_types_have_one_spelling() {
         let cases = [
             ("std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::string"),
-            ("std::vector<std::vector<short int, std::allocator<short int> >, std::allocator<X> >", "std::vector<std::vector<short>>"),
+            (
+                "std::vector<std::vector<short int, std::allocator<short int> >, std::allocator<X> >",
+                "std::vector<std::vector<short>>",
+            ),
             ("long unsigned int", "unsigned long"),
             ("const Key*", "Key const*"),
             ("Key const*", "Key const*"),

@@ -88,7 +88,10 @@ mod tests {
     #[test]
     fn names_have_parts() {
         assert_eq!(split("a::b<c::d>::e", "::").unwrap(), ["a", "b<c::d>", "e"]);
-        assert_eq!(split("u8, fn(u8, u8) -> X<a, b>, [u8; 3]", ",").unwrap(), ["u8", " fn(u8, u8) -> X<a, b>", " [u8; 3]"]);
+        assert_eq!(
+            split("u8, fn(u8, u8) -> X<a, b>, [u8; 3]", ",").unwrap(),
+            ["u8", " fn(u8, u8) -> X<a, b>", " [u8; 3]"]
+        );
         assert_eq!(split("a>", "::"), None);
         assert_eq!(split("a<", "::"), None);
         assert_eq!(generic("map<int, pair<a, b> >").unwrap(), ("map", vec!["int", "pair<a, b>"]));
@@ -102,7 +105,10 @@ mod tests {
     #[test]
     fn signatures_are_left_out() {
         let cases = [
-            ("void std::vector<int, A<int> >::f<int const&>(X<int>, int const&)", "std::vector<int, A<int> >::f<int const&>"),
+            (
+                "void std::vector<int, A<int> >::f<int const&>(X<int>, int const&)",
+                "std::vector<int, A<int> >::f<int const&>",
+            ),
             ("std::unique_ptr<N, D<N> > std::make_unique<N, int>(int&&)", "std::make_unique<N, int>"),
             ("std::map<int, P>::operator[](int&&)", "std::map<int, P>::operator[]"),
             ("std::function<void ()>::operator()() const", "std::function<void ()>::operator()"),

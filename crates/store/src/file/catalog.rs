@@ -3,7 +3,7 @@
 //! ```text
 //!  for strings, frames, stack nodes, modules, tags, thread names: number of the first entry, count
 //!  columns: 0 strings (length, bytes), 1 frames, 2 stack nodes, 3 modules, 4 tags, 5 thread names
-//!           6 heaps of tags, 7 resolutions of frames, 8 times of modules, 9 columns of frames, 10 tasks of tags, 11 sizes of types, 12 what frames make:
+//!           6 heaps of tags, 7 resolutions of frames, 8 times of modules, 9 columns of frames, 10 tasks of tags, 11 sizes of types, 12 what frames make, 13 doubtful frames:
 //!           remarks on entries, as many as there are bytes for
 //! ```
 //!
@@ -36,7 +36,8 @@ mod remarks {
     pub const TASKS: u8 = 10;
     pub const SIZES: u8 = 11;
     pub const MADE: u8 = 12;
-    pub const COUNT: u8 = 13;
+    pub const DOUBTFUL: u8 = 13;
+    pub const COUNT: u8 = 14;
 }
 /// The limit of bytes in one column; the writer starts a new block before it is reached.
 const LONGEST_COLUMN: u64 = 1 << 26;
@@ -54,12 +55,13 @@ pub struct CatalogExtent {
     module_changes: usize,
     sizes: usize,
     made: usize,
+    doubtful: usize,
 }
 
 impl Default for CatalogExtent {
     /// The entries that every catalog has from the start: the empty string, the root stack, the empty tag.
     fn default() -> Self {
-        Self { tables: [1, 0, 1, 0, 1, 0], resolutions: 0, module_changes: 0, sizes: 0, made: 0 }
+        Self { tables: [1, 0, 1, 0, 1, 0], resolutions: 0, module_changes: 0, sizes: 0, made: 0, doubtful: 0 }
     }
 }
 
@@ -67,8 +69,9 @@ impl CatalogExtent {
     /// The extent of a whole catalog.
     pub fn of(catalog: &Catalog) -> Self {
         let (resolutions, module_changes) = (catalog.stacks.resolutions().len(), catalog.module_changes().len());
-        let (sizes, made) = (catalog.types.sizes().len(), catalog.types.made().len());
-        Self { tables: extent(catalog), resolutions, module_changes, sizes, made }
+        let types = &catalog.types;
+        let (sizes, made, doubtful) = (types.sizes().len(), types.made().len(), types.doubtful().len());
+        Self { tables: extent(catalog), resolutions, module_changes, sizes, made, doubtful }
     }
 }
 
@@ -124,6 +127,7 @@ pub fn encode(
         (remarks::TASKS, tasks(catalog, before.tables[TAGS]..written.tables[TAGS])),
         (remarks::SIZES, sizes_of_types(catalog, written)),
         (remarks::MADE, made_types(catalog, written)),
+        (remarks::DOUBTFUL, doubtful_frames(catalog, written)),
     ];
     for (id, Remarks { column, rows }) in &remarks {
         packer.add(*id, column)?;
@@ -230,6 +234,19 @@ fn made_types(catalog: &Catalog, written: &mut CatalogExtent) -> Remarks {
         }
         remarks.put([frame.0.into(), name.0.into()]);
         written.made += 1;
+    }
+    remarks
+}
+
+/// New doubtful frames that are written. Each has a number after it, which is 1.
+fn doubtful_frames(catalog: &Catalog, written: &mut CatalogExtent) -> Remarks {
+    let mut remarks = Remarks::default();
+    for frame in catalog.types.doubtful()[written.doubtful..].iter().take(MOST_ENTRIES) {
+        if frame.0 as usize >= written.tables[FRAMES] {
+            break;
+        }
+        remarks.put([frame.0.into(), 1]);
+        written.doubtful += 1;
     }
     remarks
 }
@@ -345,6 +362,7 @@ fn read_remark(catalog: &mut Catalog, id: u8, input: &mut VarintReader<'_>) -> O
             let name = StringId(u32::try_from(number).ok()?);
             catalog.types.add_made(MadeType { frame: FrameId(subject), name });
         }
+        remarks::DOUBTFUL => catalog.types.add_doubtful(FrameId(subject)),
         remarks::COLUMNS => {
             let (start, end) = (u16::try_from(number).ok()?, u16::try_from(input.number()?).ok()?);
             catalog.stacks.set_columns(FrameId(subject), ColumnRange { start, end });
