@@ -103,7 +103,7 @@ pub use stacks::{ColumnRange, Frame, Module, Resolution, StackNode, StackTable};
 pub use strings::StringTable;
 pub use timeline::{GaugeReading, NamedInstant, Timeline, TimelinePoint, gauge};
 pub use type_facts::{MadeType, SizeOfType, TypeFacts};
-pub use types::{SiteType, SiteTypes, TypeClaim};
+pub use types::{ElementSum, SiteType, SiteTypes, TypeClaim, TypeDetails, type_details};
 pub use utc::rfc3339;
 pub use weight::Weight;
 pub use when::{UnknownWhen, When, parse_duration};

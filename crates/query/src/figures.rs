@@ -101,6 +101,10 @@ pub struct RowAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional, type = "Frame[]"))]
     pub stack: Option<Option<u32>>,
+    /// For types that stacks show: the number of elements that the blocks have room for; null if the size of an element is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional = nullable))]
+    pub elements: Option<Option<u64>>,
     /// All figures, unless a filter looks at single blocks.
     #[serde(flatten)]
     #[cfg_attr(test, ts(skip))]
@@ -138,6 +142,7 @@ impl RowAnswer {
             total_blocks: with_callees(total.blocks),
             frame: row.site().map(|stack| own_frame_of(catalog, stack)),
             stack: row.site().map(|stack| stacks.number(0, stack)),
+            elements: None,
             figures,
         }
     }

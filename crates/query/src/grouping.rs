@@ -4,7 +4,7 @@ use crate::error::QueryError;
 use crate::measure::{Amount, Amounts, Measured, amount_of};
 use crate::stacks::MOST_FRAMES;
 use highwater_model::groups::{self, Addend, GroupBy, GroupKey, NO_TASK, Row, rows_by_frame};
-use highwater_model::{Catalog, Figures, SiteTypes, StackId, StringId, Tag};
+use highwater_model::{Catalog, ElementSum, Figures, SiteTypes, StackId, StringId, Tag};
 use highwater_store::history::Work;
 use std::collections::BTreeMap;
 
@@ -91,6 +91,17 @@ fn by_site_type(measured: &Measured, catalog: &Catalog) -> Vec<Row<RowAmount>> {
         }
     }
     sums.into_iter().map(|(name, amount)| row(GroupKey::Name(name), amount)).collect()
+}
+
+/// The number of elements that the blocks of each type have room for; `None` if the size of an element is not known.
+pub fn elements_by_type(measured: &Measured, catalog: &Catalog) -> BTreeMap<String, Option<u64>> {
+    let mut types = SiteTypes::new(catalog);
+    let mut sums: BTreeMap<String, ElementSum> = BTreeMap::new();
+    for (stack, RowAmount { amount, .. }) in sites(measured) {
+        let found = types.of(catalog, stack);
+        sums.entry(found.name.clone()).or_default().add(found.elements(amount.value, amount.blocks));
+    }
+    sums.into_iter().map(|(name, sum)| (name, sum.known())).collect()
 }
 
 fn by_owner(measured: &Measured, catalog: &Catalog, by: GroupBy) -> Vec<Row<RowAmount>> {

@@ -2,7 +2,7 @@
 
 use crate::error::QueryError;
 use crate::figures::{FigureMap, RowAnswer};
-use crate::grouping::{RowAmount, rows_of};
+use crate::grouping::{RowAmount, elements_by_type, rows_of};
 use crate::measure::measure_by;
 use crate::names::{is_found, key_text};
 use crate::query::Query;
@@ -79,11 +79,17 @@ pub fn rows(query: &Query, options: &RowsOptions, work: &Work<'_>) -> Result<Row
     let shown = &rows[offset.min(rows.len())..offset.saturating_add(limit).min(rows.len())];
     let mut stacks = no_stacks([&**catalog]);
     shown.iter().filter_map(Row::site).try_for_each(|stack| stacks.add(0, stack))?;
+    let mut answers: Vec<RowAnswer> =
+        shown.iter().map(|row| RowAnswer::new(row, &measured, catalog, by, &stacks)).collect();
+    if by == GroupBy::Type && measured.has_site_types && measured.metric.is_live() {
+        let elements = elements_by_type(&measured, catalog);
+        answers.iter_mut().for_each(|answer| answer.elements = elements.get(&answer.key).copied());
+    }
     Ok(RowsAnswer {
         at_ns: measured.at.0,
         total: FigureMap::of_total(&measured),
         count: rows.len(),
-        rows: shown.iter().map(|row| RowAnswer::new(row, &measured, catalog, by, &stacks)).collect(),
+        rows: answers,
         stacks: (by == GroupBy::Site).then(|| stacks.table()),
     })
 }

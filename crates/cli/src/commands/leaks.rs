@@ -136,7 +136,8 @@ impl Leaks {
             }
             add_row(&mut table, cells, &snapshot.catalog, &row.key, self.stacks);
         }
-        let layout = Layout { by: self.grouping.by, metric: Metric::Live, depth: self.stacks, units, whole };
+        let layout =
+            Layout { by: self.grouping.by, metric: Metric::Live, depth: self.stacks, units, whole, details: None };
         format!("\n{}{}", table.render(output.paint, output.width), layout.remainder(rest))
     }
 

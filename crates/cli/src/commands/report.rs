@@ -12,9 +12,10 @@ use crate::print::rows::{Layout, unnamed};
 use crate::print::stack::Depth;
 use clap::Args;
 use highwater_formats::json::{self, DocumentStacks};
-use highwater_model::groups::{GroupBy, Metric, Row, rows};
-use highwater_model::{Lifetimes, Snapshot, Source, Totals, When};
+use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows};
+use highwater_model::{Lifetimes, Snapshot, Source, Totals, TypeDetails, When, type_details};
 use highwater_query::lifetimes;
+use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
 
 /// The arguments of `highwater report`.
@@ -23,6 +24,7 @@ use serde_json::{Map, Value, json};
   highwater report app.hw                          live at the end, by call site
   highwater report app.hw --at peak                when there was most of it
   highwater report app.hw --at mark:loaded         when the program said so
+  highwater report app.hw --by type                which types hold how much
   highwater report app.hw --by thread              which thread holds how much
   highwater report app.hw --by task                which async task or span does
   highwater report app.hw --metric temporary       what died at once
@@ -110,6 +112,11 @@ impl Report {
     }
 }
 
+/// What is known of types beyond their figures, if they are those that stacks show.
+fn details_of(by: GroupBy, snapshot: &Snapshot) -> Option<FxHashMap<String, TypeDetails>> {
+    (by == GroupBy::Type && snapshot.has_site_types()).then(|| type_details(snapshot))
+}
+
 impl ReportView {
     /// The instant of the metric: the peak and the end are instants themselves.
     fn instant_of_metric(&self, when: &When, source: &Source) -> Result<When, Failure> {
@@ -165,7 +172,15 @@ impl ReportView {
         }
         let chosen = &rows[..rows.len().min(self.selection.json_rows())];
         let stacks = DocumentStacks::of(&snapshot.catalog, json::sites_among(chosen)).map_err(Failure::fault)?;
-        let elements = chosen.iter().map(|row| json::row(snapshot, by, row, &stacks));
+        let details = details_of(by, snapshot);
+        let elements = chosen.iter().map(|row| {
+            let mut element = json::row(snapshot, by, row, &stacks);
+            if let (Some(details), GroupKey::Name(name)) = (&details, &row.key) {
+                let TypeDetails { elements, slack_bytes } = details.get(name).copied().unwrap_or_default();
+                (element["elements"], element["slack_bytes"]) = (elements.into(), slack_bytes.into());
+            }
+            element
+        });
         let stacks = (by == GroupBy::Site).then_some(&stacks);
         output.json_with_list(document, Some((by.list_key(), elements)), stacks)
     }
@@ -218,7 +233,9 @@ impl ReportView {
             return format!("\n{}\n", self.why_empty(subject, rows));
         }
         let whole = metric.of(&snapshot.accounts.totals().figures);
-        let layout = Layout { by: self.grouping.by, metric, depth: self.stacks, units, whole };
+        let details = details_of(self.grouping.by, snapshot).filter(|_| metric.is_live());
+        let layout =
+            Layout { by: self.grouping.by, metric, depth: self.stacks, units, whole, details: details.as_ref() };
         let (first, rest) = shown.split_at(self.selection.table_rows().min(shown.len()));
         let mut text = format!("\n{}", layout.table(first, &snapshot.catalog).render(output.paint, output.width));
         text.push_str(&layout.remainder(rest));

@@ -160,7 +160,7 @@ fn body(view: &ReportView, snapshot: &Snapshot, rows: Vec<Row>, output: &Output)
     }
     let units = Units::of_snapshot(snapshot);
     let whole = metric.of(&snapshot.accounts.totals().figures);
-    let layout = Layout { by: view.grouping.by, metric, depth: view.stacks, units, whole };
+    let layout = Layout { by: view.grouping.by, metric, depth: view.stacks, units, whole, details: None };
     let (first, rest) = shown.split_at(view.selection.table_rows().min(shown.len()));
     let table = layout.table(first, &snapshot.catalog).render(output.paint, output.width);
     format!("\n{table}{}", layout.remainder(rest))

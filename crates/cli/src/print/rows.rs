@@ -6,11 +6,12 @@ use super::figures::{Units, blocks_handed_out};
 use super::stack::{Depth, add_site_row};
 use super::table::{Align, Cell, Table};
 use highwater_model::groups::{GroupBy, GroupKey, Metric, Row};
-use highwater_model::{Catalog, CodeOffset, Figures, ThreadId};
+use highwater_model::{Catalog, CodeOffset, Figures, ThreadId, TypeDetails};
+use rustc_hash::FxHashMap;
 
 /// How rows are shown.
 #[derive(Clone, Copy)]
-pub struct Layout {
+pub struct Layout<'a> {
     /// The kind of the rows.
     pub by: GroupBy,
     /// The figure by which they are ranked.
@@ -21,9 +22,11 @@ pub struct Layout {
     pub units: Units,
     /// The metric's figure of the whole memory.
     pub whole: u64,
+    /// What is known of types beyond their figures, by name.
+    pub details: Option<&'a FxHashMap<String, TypeDetails>>,
 }
 
-impl Layout {
+impl Layout<'_> {
     /// The table of these rows.
     pub fn table(&self, rows: &[Row], catalog: &Catalog) -> Table {
         let mut table = Table::default().column(Align::Right, "share").column(Align::Right, name_of(self.metric));
@@ -35,6 +38,9 @@ impl Layout {
         }
         if self.has_companion() {
             table = table.column(Align::Right, self.companion_heading());
+        }
+        if self.details.is_some() {
+            table = table.column(Align::Right, "elements").column(Align::Right, "slack");
         }
         table = table.column(Align::Left, self.by.key());
         for row in rows {
@@ -51,6 +57,11 @@ impl Layout {
             }
             if self.has_companion() {
                 cells.push(of_own(self.companion(&row.figures)));
+            }
+            if let (Some(details), GroupKey::Name(name)) = (self.details, &row.key) {
+                let TypeDetails { elements, slack_bytes } = details.get(name).copied().unwrap_or_default();
+                cells.push(elements.map(|elements| self.units.count(elements)).unwrap_or_default().into());
+                cells.push(slack_bytes.map(|slack| self.units.bytes(slack)).unwrap_or_default().into());
             }
             add_row(&mut table, cells, catalog, &row.key, self.depth);
         }

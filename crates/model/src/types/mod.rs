@@ -13,6 +13,7 @@
 //! * The type is that at the time of the allocation. A conversion that keeps the memory (`into_bytes`, an in-place `collect`) does not show.
 
 mod cpp;
+mod details;
 mod libraries;
 mod rust;
 mod spelling;
@@ -22,6 +23,7 @@ use crate::catalog::{Catalog, FrameText};
 use crate::ids::{FrameId, StackId, StringId};
 use crate::plumbing::{is_plumbing, leading_plumbing};
 use cpp::{CppChain, CppFrame};
+pub use details::{ElementSum, TypeDetails, type_details};
 use rust::{Found, Holds, RustChain, RustFrame, ShownBy};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;

@@ -162,7 +162,7 @@ fn has(loaded: &Loaded, last: &Snapshot) -> Result<Vec<&'static str>, QueryError
     add(!last.source.aggregated, "blocks");
     add(last.source.knows_live_blocks(), "counts");
     add(last.source.is_states(), "states");
-    add(last.catalog.tags().iter().any(|tag| tag.type_name.0 != 0), "types");
+    add(last.catalog.has_named_types() || last.has_site_types(), "types");
     add(loaded.kind == FileKind::Objects, "trust");
     add(loaded.kind == FileKind::Image, "image");
     add(!loaded.history.marks()?.is_empty(), "marks");
