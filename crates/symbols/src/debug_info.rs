@@ -6,6 +6,7 @@ use self_cell::self_cell;
 
 use crate::debug_sections::DebugSections;
 use crate::elf::ElfImage;
+use crate::split_dwarf::SplitDwarf;
 
 /// A function at an address, according to DWARF.
 pub(crate) struct DebugFrame {
@@ -18,6 +19,7 @@ pub(crate) struct DebugFrame {
 struct SourceFiles {
     sections: DebugSections,
     supplementary: Option<DebugSections>,
+    split: SplitDwarf,
 }
 
 type FileContext<'a> = Context<EndianSlice<'a, LittleEndian>>;
@@ -33,23 +35,29 @@ self_cell!(
 
 impl DebugInfo {
     /// `None` if the sections are too damaged to find out which functions there are.
-    pub(crate) fn of(image: &ElfImage, supplementary: Option<&ElfImage>) -> Option<Self> {
+    pub(crate) fn of(image: &ElfImage, supplementary: Option<&ElfImage>, split: SplitDwarf) -> Option<Self> {
         let files = SourceFiles {
             sections: DebugSections::of(image)?,
             supplementary: supplementary.and_then(DebugSections::of),
+            split,
         };
         DebugInfo::try_new(files, context).ok()
     }
 
+    /// Whether a part of the debug information that lies in another file was needed and is missing.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.borrow_owner().split.is_incomplete()
+    }
+
     /// Innermost first. Unreadable parts are left out.
     pub(crate) fn frames(&self, address: u64) -> Vec<DebugFrame> {
-        self.with_dependent(|_, context| {
+        self.with_dependent(|files, context| {
             let mut found = Vec::new();
             // There is no code at this address, and `addr2line` adds 1.
             if address == u64::MAX {
                 return found;
             }
-            let Ok(mut frames) = context.find_frames(address).skip_all_loads() else { return found };
+            let Ok(mut frames) = files.split.complete(context.find_frames(address)) else { return found };
             while let Ok(Some(frame)) = frames.next() {
                 let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
                 let location = frame.location.as_ref();

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::elf::{ElfImage, build_id_of};
+use crate::split_dwarf::package_names;
 
 /// Where distributions install debug files.
 const SYSTEM_DIR: &str = "/usr/lib/debug";
@@ -50,6 +51,22 @@ impl DebugSearch {
         let is_it = |image: &ElfImage| image.build_id() == Some(&link.build_id);
         let named = beside.into_iter().chain(in_dirs).find_map(|path| ElfImage::open(&path).ok().filter(is_it));
         named.or_else(|| self.files_with_build_id(&link.build_id).into_iter().next())
+    }
+
+    /// The package with the split DWARF of a module (`.dwp`), beside the module's files or in the given directories. Nothing but its units shows
+    /// whether it belongs to them.
+    pub(crate) fn package_of(&self, files: &[&ElfImage]) -> Option<ElfImage> {
+        let candidates = files.iter().flat_map(|file| {
+            let names = package_names(file.path());
+            let dirs = real_dir(file.path()).into_iter().chain(self.given.iter().cloned());
+            dirs.flat_map(move |dir| names.clone().into_iter().map(move |name| dir.join(name)))
+        });
+        candidates.into_iter().find_map(|path| ElfImage::open(&path).ok())
+    }
+
+    /// The directories that may have the split DWARF of a module in files of their own (`.dwo`).
+    pub(crate) fn split_dirs_of(&self, files: &[&ElfImage]) -> Vec<PathBuf> {
+        files.iter().filter_map(|file| real_dir(file.path())).chain(self.given.iter().cloned()).collect()
     }
 
     fn dirs(&self) -> impl Iterator<Item = &Path> {

@@ -51,12 +51,18 @@ mod elf;
 mod error;
 mod file_parts;
 #[cfg(feature = "names")]
+mod mini_debug_info;
+#[cfg(feature = "names")]
 mod module;
 #[cfg(feature = "names")]
 mod name_interner;
 mod segments;
 #[cfg(feature = "names")]
+mod split_dwarf;
+#[cfg(feature = "names")]
 mod symbol_table;
+#[cfg(feature = "names")]
+mod symbol_tables;
 #[cfg(feature = "names")]
 mod symbolizer;
 #[cfg(feature = "types")]

@@ -106,7 +106,11 @@ fn open_module(
         Err(error) => replacement(mapping.build_id, search).ok_or(error)?,
     };
     let supplementary = search.supplementary_of(debug_file.as_ref().unwrap_or(&program));
-    let files = ModuleFiles { program, debug_file, supplementary };
+    let own: Vec<&ElfImage> = [Some(&program), debug_file.as_ref()].into_iter().flatten().collect();
+    let is_split = own.iter().any(|image| image.may_have_split_dwarf());
+    let package = if is_split { search.package_of(&own) } else { None };
+    let split_dirs = search.split_dirs_of(&own);
+    let files = ModuleFiles { program, debug_file, supplementary, package, split_dirs };
     let kept_in = cache.and_then(|cache| cache.file_for(files.program.build_id()?, files.all()));
     let known = cache.zip(kept_in.as_ref()).map(|(cache, file)| cache.read(file)).unwrap_or_default();
     Ok(ModuleSymbols::new(files, known, kept_in))
