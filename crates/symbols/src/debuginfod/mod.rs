@@ -9,7 +9,7 @@
 //!                                     └─▶ each server: GET /buildid/BUILDID/debuginfo ──▶ has it this build id? ──▶ folder of downloads
 //! ```
 //!
-//! The folder of downloads is the one of elfutils, gdb and perf ([`DownloadCache`]): each uses what another has downloaded.
+//! The folder of downloads is the one of elfutils, gdb and perf: each uses what another has downloaded.
 //!
 //! Responses are hostile: heads, redirects and bodies are bounded, a file is used only if it has the right build id, and all requests of a run
 //! together have a time limit. A server that fails is not asked again in that run, so a dead server costs one timeout.

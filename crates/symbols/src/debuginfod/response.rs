@@ -268,7 +268,7 @@ mod tests {
                 "the field Content-Encoding of its response is not understood",
             ),
             (
-                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello",
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello\r\n",
                 "the chunks of its response are not understood",
             ),
             (
