@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The first bytes of a file. The number changes with the format of the content, or with how names are made.
-const MAGIC: [u8; 8] = *b"HWnames1";
+const MAGIC: [u8; 8] = *b"HWnames2";
 /// Longer files are neither read nor written.
 const LONGEST_FILE: u64 = 8 << 20;
 /// If all files together are larger than this, the oldest ones are removed.
