@@ -6,6 +6,7 @@
 //! * [`receive`] receives streams: detects their format, writes their files, shows their progress.
 //! * [`live`] talks to the collector of live processes.
 //! * [`viewed`] answers the viewer's questions that only some kinds of files can answer.
+//! * [`name_sources`] has the options for where names of functions come from.
 //! * [`mod@print`] is the output for people. Everything else, all arithmetic included, lives in the crates that this one calls.
 //! * [`failure`] lists the ways to end early, with their exit codes: 1 for bad input, 2 for wrong usage, 0 for a closed pipe.
 #![deny(unsafe_code)]
@@ -17,6 +18,7 @@ mod failure;
 mod image_file;
 mod inherited;
 mod live;
+mod name_sources;
 mod open;
 mod output;
 mod preload_file;
@@ -40,6 +42,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     inherited::wait_for_children();
+    highwater_symbols::debuginfod::report_debuginfod_events(name_sources::show_download);
     let definition = args::command();
     let words = commands::summary::with_command(std::env::args_os(), &definition);
     let parsed = definition.try_get_matches_from(words).and_then(|matches| CommandLine::from_arg_matches(&matches));

@@ -57,6 +57,32 @@ fn a_stripped_program_gets_its_names_from_a_copy_with_the_same_build_id() {
 }
 
 #[test]
+fn frames_with_a_name_get_a_better_one_and_keep_it() {
+    let place = Place::new();
+    place.write("maker.c", PROGRAM);
+    run("cc", &["-O1", "-g", "-Wl,--build-id", "maker.c", "-o", "maker"], place.path());
+    std::fs::create_dir(place.file("debug")).unwrap();
+    std::fs::copy(place.file("maker"), place.file("debug/maker")).unwrap();
+    run("strip", &["--strip-debug", "maker"], place.path());
+    assert_eq!(place.highwater("record -o maker.hw -- ./maker").code, 0);
+    let name_and_line = || {
+        let frame = innermost(&place.json("report maker.hw"));
+        (frame["function"].clone(), frame["line"].clone())
+    };
+    // From the symbol table.
+    assert_eq!(name_and_line(), ("hidden_maker".into(), Value::Null));
+    let with_lines = place.highwater("symbolize maker.hw --debug-dir debug").stdout;
+    assert_eq!(name_and_line(), ("hidden_maker".into(), 3.into()));
+    // The debug file is not there any more, and then the program is gone, too.
+    assert_eq!(place.highwater("symbolize maker.hw").stdout, with_lines);
+    assert_eq!(name_and_line(), ("hidden_maker".into(), 3.into()));
+    std::fs::remove_file(place.file("maker")).unwrap();
+    assert_eq!(place.highwater("symbolize maker.hw").code, 0);
+    assert_eq!(name_and_line(), ("hidden_maker".into(), 3.into()));
+    assert_eq!(place.highwater("check maker.hw").code, 0);
+}
+
+#[test]
 fn a_copy_of_another_build_is_not_believed() {
     let place = recorded_without_names();
     place.write("maker.c", PROGRAM.replace("4321", "1234"));

@@ -9,6 +9,7 @@ use highwater_agent::config::Config;
 use highwater_clock::Counter;
 use highwater_recorder::stream::{Address, Namer, StreamServer, StreamTo, StreamToken, Streaming};
 use highwater_recorder::{ProcessRecording, RecordedProcess};
+use highwater_symbols::DebuginfodServers;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -124,7 +125,8 @@ fn begin_streaming(to: StreamTo, options: &Options, file: Option<PathBuf>) -> io
     let counter = Counter::trusted();
     let config = Config::for_ourselves(counter.is_some(), options.sample_bytes);
     let config = if matches!(to, StreamTo::Serve(_)) { config.dormant() } else { config };
-    let streaming = Streaming::new(to, options.wire, Namer::start()?, false).with_patience(PATIENCE);
+    let streaming =
+        Streaming::new(to, options.wire, Namer::start(DebuginfodServers::Never)?, false).with_patience(PATIENCE);
     let sample_rate = Some(options.sample_bytes).filter(|&bytes| bytes > 0);
     let about = RecordedProcess { late: true, sample_rate, ..about_ourselves() };
     begin(&config, about, file, Some(streaming), counter)

@@ -10,7 +10,7 @@ use highwater_session::allocator_of;
 use highwater_session::{AGENT_VARIABLE, AgentConfig};
 use highwater_session::{Reason, UnrecordedPrograms};
 use highwater_store::is_special;
-use highwater_symbols::Symbolizer;
+use highwater_symbols::{DebuginfodServers, Symbolizer};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags};
 use std::cell::OnceCell;
@@ -60,6 +60,8 @@ pub struct RecorderOptions {
     pub late: bool,
     /// A text about the run that every recording keeps.
     pub context: String,
+    /// The servers that are asked for debug files.
+    pub debuginfod: DebuginfodServers,
 }
 
 /// The streams of recordings: their destination, their format, and the thread that finds names.
@@ -149,15 +151,17 @@ impl Recorder {
 
     /// The same, for recordings that are streamed too. Clients that connect to the recorder get the main program's recording.
     pub fn with_streams(options: RecorderOptions, to: StreamTo, wire: Wire) -> io::Result<Self> {
-        Self::begin(options, Some(StreamSettings { to, wire, namer: Namer::start()? }))
+        let namer = Namer::start(options.debuginfod.clone())?;
+        Self::begin(options, Some(StreamSettings { to, wire, namer }))
     }
 
     fn begin(options: RecorderOptions, streams: Option<StreamSettings>) -> io::Result<Self> {
         let (to_finisher, recordings) = channel::<(ProcessRecording, bool)>();
         let (done, finished) = channel();
         // Finding names takes a while: the recording of other processes continues meanwhile.
+        let servers = options.debuginfod.clone();
         spawn(c"names", move || {
-            let mut symbolizer = Symbolizer::with_users_cache();
+            let mut symbolizer = Symbolizer::for_user(&servers);
             for (recording, is_main) in recordings {
                 let finished = recording.finish(&mut symbolizer, is_main);
                 symbolizer.keep();

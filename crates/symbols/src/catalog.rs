@@ -2,7 +2,9 @@
 
 use crate::module::{SourceFrame, TypeSize};
 use crate::symbolizer::{ModuleMapping, Symbolizer};
-use highwater_model::{Accounts, Catalog, FrameId, FrameText, MadeType, Module, SiteTypes, SizeOfType, TypeClaim};
+use highwater_model::{
+    Accounts, Catalog, FrameId, FrameText, MadeType, Module, SiteTypes, SizeOfType, StringId, TypeClaim,
+};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
@@ -19,7 +21,8 @@ pub struct Symbolized {
     pub problems: Vec<String>,
 }
 
-/// Finds names for the frames of a catalog that have an address and a module, and for which `wanted` returns true.
+/// Finds names for the frames of a catalog that have an address and a module, and for which `wanted` returns true. Frames that have names already
+/// get those that are found now, unless less is known now than before.
 pub fn resolve_frames(
     catalog: &mut Catalog,
     symbolizer: &mut Symbolizer,
@@ -27,7 +30,7 @@ pub fn resolve_frames(
 ) -> Symbolized {
     let mut by_module: BTreeMap<u32, Vec<(FrameId, u64)>> = BTreeMap::new();
     for (id, frame) in (0..).map(FrameId).zip(catalog.stacks.frames()) {
-        let plain = frame.address != 0 && frame.module != 0 && frame.function == highwater_model::StringId::EMPTY;
+        let plain = frame.address != 0 && frame.module != 0 && frame.function == StringId::EMPTY;
         if plain && wanted(id) {
             by_module.entry(frame.module - 1).or_default().push((id, frame.address));
         }
@@ -37,13 +40,19 @@ pub fn resolve_frames(
         done.addresses += frames.len();
         let found = look_up(catalog, symbolizer, module, &frames, &mut done);
         for (id, sources) in found {
-            done.named += usize::from(sources.iter().any(|frame| !frame.function.is_empty()));
-            done.with_lines += usize::from(sources.iter().any(|frame| frame.line > 0));
-            let texts: Vec<FrameText<'_>> = sources.iter().map(frame_text).collect();
-            catalog.resolve(id, &texts);
-            for fact in sources.iter().flat_map(|frame| &frame.sizes) {
-                let name = catalog.strings.intern(&fact.name);
-                catalog.types.add_size(SizeOfType { name, size: fact.size });
+            let before = Known::of_catalog(catalog, id);
+            let now = Known::of_frames(&sources);
+            let best = before.max(now);
+            done.named += usize::from(best.has_name);
+            done.with_lines += usize::from(best.has_line);
+            // What an earlier run found stays if less is found now: debug files come and go.
+            if now >= before {
+                let texts: Vec<FrameText<'_>> = sources.iter().map(frame_text).collect();
+                catalog.resolve(id, &texts);
+                for fact in sources.iter().flat_map(|frame| &frame.sizes) {
+                    let name = catalog.strings.intern(&fact.name);
+                    catalog.types.add_size(SizeOfType { name, size: fact.size });
+                }
             }
         }
     }
@@ -109,6 +118,31 @@ fn add_made_types(catalog: &mut Catalog, symbolizer: &mut Symbolizer, accounts: 
         let name = catalog.strings.intern(&name);
         catalog.types.add_size(SizeOfType { name, size });
         catalog.types.add_made(MadeType { frame, name });
+    }
+}
+
+/// How much is known about an address. A line is worth more than a name: where there are lines, there are inlined frames too.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Known {
+    has_line: bool,
+    has_name: bool,
+}
+
+impl Known {
+    /// From an earlier run.
+    fn of_catalog(catalog: &Catalog, id: FrameId) -> Self {
+        let frames = || catalog.stacks.frame_ids(id).filter_map(|id| catalog.stacks.frames().get(id as usize));
+        Self {
+            has_line: frames().any(|frame| frame.line > 0),
+            has_name: frames().any(|frame| frame.function != StringId::EMPTY),
+        }
+    }
+
+    fn of_frames(frames: &[SourceFrame]) -> Self {
+        Self {
+            has_line: frames.iter().any(|frame| frame.line > 0),
+            has_name: frames.iter().any(|frame| !frame.function.is_empty()),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::elf::ElfImage;
 use crate::function_entry::{EntryReader, FunctionEntry, SizedName, UnitStarts};
 use crate::made_type::NewCall;
 use crate::type_words::TypeWords;
+use crate::split_dwarf::SplitDwarf;
 
 /// A function at an address, according to DWARF.
 #[derive(Default)]
@@ -23,6 +24,7 @@ pub(crate) struct DebugFrame {
 struct SourceFiles {
     sections: DebugSections,
     supplementary: Option<DebugSections>,
+    split: SplitDwarf,
 }
 
 /// The parsed form of the sections.
@@ -42,10 +44,11 @@ self_cell!(
 
 impl DebugInfo {
     /// `None` if the sections are too damaged to find out which functions there are.
-    pub(crate) fn of(image: &ElfImage, supplementary: Option<&ElfImage>) -> Option<Self> {
+    pub(crate) fn of(image: &ElfImage, supplementary: Option<&ElfImage>, split: SplitDwarf) -> Option<Self> {
         let files = SourceFiles {
             sections: DebugSections::of(image)?,
             supplementary: supplementary.and_then(DebugSections::of),
+            split,
         };
         DebugInfo::try_new(files, context).ok()
     }
@@ -53,9 +56,9 @@ impl DebugInfo {
     /// What the call of `operator new` before this address makes, with the size of an object.
     pub(crate) fn made_before(&self, return_address: u64) -> Option<SizedName> {
         let address = return_address.checked_sub(1)?;
-        self.with_dependent(|_, FileContext { context, units }| {
-            let unit = context.find_dwarf_and_unit(address).skip_all_loads()?;
-            let innermost = context.find_frames(address).skip_all_loads().ok()?.next().ok()??;
+        self.with_dependent(|files, FileContext { context, units }| {
+            let unit = files.split.complete(context.find_dwarf_and_unit(address))?;
+            let innermost = files.split.complete(context.find_frames(address)).ok()?.next().ok()??;
             let (scope, line) = (innermost.dw_die_offset?, innermost.location?.line?);
             EntryReader { dwarf: unit.dwarf, units }.made_by(unit.unit, &NewCall { scope, return_address, line })
         })
@@ -63,9 +66,9 @@ impl DebugInfo {
 
     /// The class whose constructor begins at this address, with the size of an object.
     pub(crate) fn constructor_at(&self, address: u64) -> Option<SizedName> {
-        self.with_dependent(|_, FileContext { context, units }| {
-            let unit = context.find_dwarf_and_unit(address).skip_all_loads()?;
-            let mut frames = context.find_frames(address).skip_all_loads().ok()?;
+        self.with_dependent(|files, FileContext { context, units }| {
+            let unit = files.split.complete(context.find_dwarf_and_unit(address))?;
+            let mut frames = files.split.complete(context.find_frames(address)).ok()?;
             let mut outermost = None;
             while let Ok(Some(frame)) = frames.next() {
                 outermost = frame.dw_die_offset;
@@ -76,9 +79,9 @@ impl DebugInfo {
 
     /// The names of the types that the function at an address deals with, without paths.
     pub(crate) fn words_at(&self, address: u64, by_variables: bool) -> Option<TypeWords> {
-        self.with_dependent(|_, FileContext { context, units }| {
-            let unit = context.find_dwarf_and_unit(address).skip_all_loads()?;
-            let mut frames = context.find_frames(address).skip_all_loads().ok()?;
+        self.with_dependent(|files, FileContext { context, units }| {
+            let unit = files.split.complete(context.find_dwarf_and_unit(address))?;
+            let mut frames = files.split.complete(context.find_frames(address)).ok()?;
             let mut outermost = None;
             while let Ok(Some(frame)) = frames.next() {
                 outermost = frame.dw_die_offset;
@@ -92,16 +95,21 @@ impl DebugInfo {
         self.with_dependent(|_, file| file.context.find_location(address).ok()??.line)
     }
 
+    /// Whether a part of the debug information that lies in another file was needed and is missing.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.borrow_owner().split.is_incomplete()
+    }
+
     /// Innermost first. Unreadable parts are left out.
     pub(crate) fn frames(&self, address: u64) -> Vec<DebugFrame> {
-        self.with_dependent(|_, FileContext { context, units }| {
+        self.with_dependent(|files, FileContext { context, units }| {
             let mut found = Vec::new();
             // There is no code at this address, and `addr2line` adds 1.
             if address == u64::MAX {
                 return found;
             }
-            let Ok(mut frames) = context.find_frames(address).skip_all_loads() else { return found };
-            let unit = context.find_dwarf_and_unit(address).skip_all_loads();
+            let Ok(mut frames) = files.split.complete(context.find_frames(address)) else { return found };
+            let unit = files.split.complete(context.find_dwarf_and_unit(address));
             while let Ok(Some(frame)) = frames.next() {
                 let entry = unit.zip(frame.dw_die_offset).map(|(unit, offset)| {
                     let reader = EntryReader { dwarf: unit.dwarf, units };

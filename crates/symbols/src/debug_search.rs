@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use crate::debuginfod::{Artifact, Debuginfod};
 use crate::elf::{ElfImage, build_id_of};
+use crate::split_dwarf::package_names;
 
 /// Where distributions install debug files.
 const SYSTEM_DIR: &str = "/usr/lib/debug";
@@ -19,6 +21,7 @@ pub(crate) struct DebugSearch {
     given: Vec<PathBuf>,
     /// The files below the given directories, by build id; built when first needed.
     files_by_build_id: Option<HashMap<String, Vec<PathBuf>>>,
+    servers: Option<Debuginfod>,
 }
 
 impl DebugSearch {
@@ -27,18 +30,34 @@ impl DebugSearch {
         self.files_by_build_id = None;
     }
 
+    /// Asks these servers for files that are not on this machine.
+    pub(crate) fn ask_servers(&mut self, servers: Option<Debuginfod>) {
+        self.servers = servers;
+    }
+
     /// The file with the debug information of a program that has none itself.
     pub(crate) fn debug_file_of(&mut self, program: &ElfImage) -> Option<ElfImage> {
         let build_id = program.build_id().unwrap_or_default();
         self.with_build_id_in_name(build_id)
             .or_else(|| self.linked(program))
             .or_else(|| self.given_files_with_build_id(build_id).find(ElfImage::has_debug_info))
+            .or_else(|| self.downloaded(build_id, Artifact::Debuginfo, program.path()).filter(ElfImage::has_debug_info))
     }
 
-    /// All files with this build id: debug files and copies of the program.
-    pub(crate) fn files_with_build_id(&mut self, build_id: &str) -> Vec<ElfImage> {
+    /// All files with this build id, or one from a server: debug files and copies of the program, which was at this path.
+    pub(crate) fn files_with_build_id(&mut self, build_id: &str, path: &Path) -> Vec<ElfImage> {
         let named = self.with_build_id_in_name(build_id);
-        named.into_iter().chain(self.given_files_with_build_id(build_id)).collect()
+        let files: Vec<ElfImage> = named.into_iter().chain(self.given_files_with_build_id(build_id)).collect();
+        if !files.is_empty() {
+            return files;
+        }
+        // A debug file has all names; the program is only needed if there is none.
+        let mut kinds = [Artifact::Debuginfo, Artifact::Executable].into_iter();
+        kinds.find_map(|kind| self.downloaded(build_id, kind, path)).into_iter().collect()
+    }
+
+    fn downloaded(&mut self, build_id: &str, kind: Artifact, module: &Path) -> Option<ElfImage> {
+        self.servers.as_mut()?.find(build_id, kind, module)
     }
 
     /// The file with the parts that `dwz` moved out of this debug file.
@@ -49,7 +68,23 @@ impl DebugSearch {
         let in_dirs = self.dirs().filter_map(|dir| Some(dir.join(below_dwz_dir.as_ref()?)));
         let is_it = |image: &ElfImage| image.build_id() == Some(&link.build_id);
         let named = beside.into_iter().chain(in_dirs).find_map(|path| ElfImage::open(&path).ok().filter(is_it));
-        named.or_else(|| self.files_with_build_id(&link.build_id).into_iter().next())
+        named.or_else(|| self.files_with_build_id(&link.build_id, &link.path).into_iter().next())
+    }
+
+    /// The package with the split DWARF of a module (`.dwp`), beside the module's files or in the given directories. Nothing but its units shows
+    /// whether it belongs to them.
+    pub(crate) fn package_of(&self, files: &[&ElfImage]) -> Option<ElfImage> {
+        let candidates = files.iter().flat_map(|file| {
+            let names = package_names(file.path());
+            let dirs = real_dir(file.path()).into_iter().chain(self.given.iter().cloned());
+            dirs.flat_map(move |dir| names.clone().into_iter().map(move |name| dir.join(name)))
+        });
+        candidates.into_iter().find_map(|path| ElfImage::open(&path).ok())
+    }
+
+    /// The directories that may have the split DWARF of a module in files of their own (`.dwo`).
+    pub(crate) fn split_dirs_of(&self, files: &[&ElfImage]) -> Vec<PathBuf> {
+        files.iter().filter_map(|file| real_dir(file.path())).chain(self.given.iter().cloned()).collect()
     }
 
     fn dirs(&self) -> impl Iterator<Item = &Path> {

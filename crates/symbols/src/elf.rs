@@ -152,6 +152,11 @@ impl ElfImage {
         section.is_some_and(|section| section.data().is_ok_and(|bytes| !bytes.is_empty()))
     }
 
+    /// Whether some of the debug information may be in other files. The skeletons that stand for it need a table of addresses.
+    pub(crate) fn may_have_split_dwarf(&self) -> bool {
+        self.elf().is_some_and(|elf| debug_section(&elf, ".debug_addr").is_some())
+    }
+
     pub(crate) fn debug_link(&self) -> Option<DebugLink> {
         let (name, checksum) = self.elf()?.gnu_debuglink().ok()??;
         // Only a file name is valid here; a path could lead anywhere.

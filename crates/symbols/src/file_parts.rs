@@ -43,6 +43,15 @@ impl UnfinishedParts {
     }
 }
 
+impl FileParts {
+    /// A file that was never on disk, such as one that was compressed inside another.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> io::Result<Self> {
+        let mut parts = UnfinishedParts::new(bytes.len() as u64)?;
+        parts.0[..bytes.len()].copy_from_slice(bytes);
+        parts.finish()
+    }
+}
+
 impl Deref for UnfinishedParts {
     type Target = [u8];
 

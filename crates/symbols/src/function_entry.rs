@@ -55,6 +55,10 @@ pub(crate) struct UnitStarts<'a>(OnceCell<Vec<UnitHeader<Slice<'a>>>>);
 
 impl<'a> UnitStarts<'a> {
     fn unit_at(&self, dwarf: &Dwarf<Slice<'a>>, offset: DebugInfoOffset) -> Option<(Unit<Slice<'a>>, UnitOffset)> {
+        // The units of another file have other offsets, and do not refer to each other.
+        if dwarf.file_type == gimli::DwarfFileType::Dwo {
+            return None;
+        }
         let headers = self.0.get_or_init(|| {
             let mut units = dwarf.units();
             std::iter::from_fn(|| units.next().ok().flatten()).collect()

@@ -13,10 +13,14 @@
 //! * *No wrong names.* If the build id was recorded, only files with that build id are used: a program that was rebuilt
 //!   since gives [`SymbolError::OtherBuild`]. A separate debug file is used only if its build id, or its checksum, is right.
 //! * *No panics.* Damaged parts of a file count as unknown; the rest of it is used.
-//! * *No network.* Files are looked for beside the program, in the directories given, and below `/usr/lib/debug`.
+//! * *No network unless it is asked for.* Files are looked for beside the program, in the directories given, and below `/usr/lib/debug`. Servers
+//!   are asked only by [`Symbolizer::for_user`], and only those that the user names ([`debuginfod`]).
 //!
-//! Limits: 64-bit little-endian ELF only; no split DWARF (`.dwo`, `.dwp`); no compressed mini symbol tables (`.gnu_debugdata`). The needed sections
-//! are read into memory, and nothing is mapped. If another program shortens or rewrites a file meanwhile, nothing is known from that file.
+//! Also read: parts of debug information that lie in other files (`.gnu_debugaltlink` of `dwz`; split DWARF in `.dwo` files and `.dwp` packages),
+//! and compressed mini symbol tables inside stripped programs (`.gnu_debugdata`).
+//!
+//! Limits: 64-bit little-endian ELF only. The needed sections are read into memory, and nothing is mapped. If another program shortens or rewrites a
+//! file meanwhile, nothing is known from that file.
 //!
 //! ```
 //! use highwater_symbols::{ModuleMapping, Symbolizer, demangle};
@@ -45,6 +49,8 @@ mod debug_search;
 #[cfg(feature = "names")]
 mod debug_sections;
 #[cfg(feature = "names")]
+pub mod debuginfod;
+#[cfg(feature = "names")]
 mod demangle;
 mod elf;
 #[cfg(feature = "names")]
@@ -55,12 +61,18 @@ mod function_entry;
 #[cfg(feature = "names")]
 mod made_type;
 #[cfg(feature = "names")]
+mod mini_debug_info;
+#[cfg(feature = "names")]
 mod module;
 #[cfg(feature = "names")]
 mod name_interner;
 mod segments;
 #[cfg(feature = "names")]
+mod split_dwarf;
+#[cfg(feature = "names")]
 mod symbol_table;
+#[cfg(feature = "names")]
+mod symbol_tables;
 #[cfg(feature = "names")]
 mod symbolizer;
 #[cfg(feature = "names")]
@@ -73,6 +85,8 @@ pub mod types;
 pub use allocator::allocator_in;
 #[cfg(feature = "catalog")]
 pub use catalog::{Symbolized, add_type_facts, frame_text, mapping_of, resolve_frames};
+#[cfg(feature = "names")]
+pub use debuginfod::DebuginfodServers;
 #[cfg(feature = "names")]
 pub use demangle::demangle;
 pub use elf::{ModuleIdentity, build_id_of};

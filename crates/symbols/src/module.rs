@@ -10,7 +10,8 @@ use crate::elf::ElfImage;
 use crate::function_entry::SizedName;
 use crate::name_interner::NameInterner;
 use crate::segments::{LoadSegment, bias};
-use crate::symbol_table::{SymbolTable, SymbolTableKind};
+use crate::split_dwarf::SplitDwarf;
+use crate::symbol_tables::SymbolTables;
 use crate::typed_name::{arguments_of, with_arguments, without_arguments};
 
 /// A function at an address, as a programmer knows it.
@@ -61,6 +62,10 @@ pub(crate) struct ModuleFiles {
     pub(crate) debug_file: Option<ElfImage>,
     /// The file with the parts that `dwz` moved out of it.
     pub(crate) supplementary: Option<ElfImage>,
+    /// The package with the parts that the linker left out (`.dwp`).
+    pub(crate) package: Option<ElfImage>,
+    /// The directories that may have those parts in files of their own (`.dwo`).
+    pub(crate) split_dirs: Vec<PathBuf>,
 }
 
 impl ModuleFiles {
@@ -69,14 +74,15 @@ impl ModuleFiles {
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &ElfImage> {
-        [Some(&self.program), self.debug_file.as_ref(), self.supplementary.as_ref()].into_iter().flatten()
+        let others = [&self.debug_file, &self.supplementary, &self.package];
+        [Some(&self.program)].into_iter().chain(others.map(Option::as_ref)).flatten()
     }
 }
 
 /// The contents of a module's files.
 struct ModuleContent {
     debug_info: Option<DebugInfo>,
-    symbols: SymbolTable,
+    symbols: SymbolTables,
     names: NameInterner,
 }
 
@@ -95,6 +101,10 @@ impl ModuleSymbols {
 
     /// The known names and their cache file, if there are names that are not in the cache yet.
     pub(crate) fn news(&mut self) -> Option<(&Path, &KnownNames)> {
+        // Names from a part of the debug information must not stand in the way of better ones, once the missing files are there.
+        if self.content.as_ref().is_some_and(ModuleContent::is_incomplete) {
+            return None;
+        }
         std::mem::take(&mut self.has_news).then_some((self.kept_in.as_deref()?, &self.known))
     }
 
@@ -164,9 +174,19 @@ impl ModuleSymbols {
 impl ModuleContent {
     fn of(files: &ModuleFiles) -> Self {
         let with_debug_info = files.with_debug_info();
-        let debug_info =
-            with_debug_info.has_debug_info().then(|| DebugInfo::of(with_debug_info, files.supplementary.as_ref()));
-        Self { debug_info: debug_info.flatten(), symbols: best_symbol_table(files), names: NameInterner::default() }
+        let split = || SplitDwarf::new(files.package.as_ref(), files.split_dirs.clone());
+        let debug_info = with_debug_info
+            .has_debug_info()
+            .then(|| DebugInfo::of(with_debug_info, files.supplementary.as_ref(), split()));
+        Self {
+            debug_info: debug_info.flatten(),
+            symbols: SymbolTables::of(&files.program, files.debug_file.as_ref()),
+            names: NameInterner::default(),
+        }
+    }
+
+    fn is_incomplete(&self) -> bool {
+        self.debug_info.as_ref().is_some_and(DebugInfo::is_incomplete)
     }
 
     fn frames_at(&mut self, link_address: u64) -> Box<[SourceFrame]> {
@@ -249,14 +269,6 @@ fn sizes(names: &mut NameInterner, frame: &DebugFrame) -> Box<[TypeSize]> {
     let of_rust = of_rust.filter_map(|(argument, parameter)| Some((*argument, parameter.size?)));
     let of_cpp = frame.allocated.iter().map(|of| (of.name.as_str(), of.size));
     of_rust.chain(of_cpp).map(|(name, size)| TypeSize { name: names.text(name), size }).collect()
-}
-
-/// A stripped program has only the names that other modules use; its debug file has all names.
-fn best_symbol_table(files: &ModuleFiles) -> SymbolTable {
-    let images = || [Some(&files.program), files.debug_file.as_ref()].into_iter().flatten();
-    let all = images().map(|image| SymbolTable::of(image, SymbolTableKind::All));
-    let dynamic = images().map(|image| SymbolTable::of(image, SymbolTableKind::Dynamic));
-    all.chain(dynamic).find(|table| !table.is_empty()).unwrap_or_default()
 }
 
 /// Chooses the more informative of DWARF's name and the symbol table's. Compilers leave mangled names out of small debug information: then DWARF

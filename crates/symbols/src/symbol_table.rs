@@ -65,7 +65,12 @@ impl SymbolTableKind {
 
 impl SymbolTable {
     pub(crate) fn of(image: &ElfImage, table: SymbolTableKind) -> Self {
-        let Ok(parts) = image.with_sections(|elf, section| table.has(elf, section)) else { return Self::default() };
+        let parts = image.with_sections(|elf, section| table.has(elf, section));
+        parts.map(|parts| Self::in_file(parts, table)).unwrap_or_default()
+    }
+
+    /// The table in a file of which at least its sections were read.
+    pub(crate) fn in_file(parts: FileParts, table: SymbolTableKind) -> Self {
         let candidates = parse(&parts).map(|elf| candidates(&elf, table)).unwrap_or_default();
         let symbols = without_labels_in_functions(with_ends(best_of_aliases(candidates, &parts)));
         SymbolTable { parts: Some(parts), symbols }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cache::{NameCache, users_folder};
 use crate::debug_search::DebugSearch;
+use crate::debuginfod::{Debuginfod, DebuginfodServers};
 use crate::elf::ElfImage;
 use crate::error::SymbolError;
 use crate::module::{ModuleFiles, ModuleSymbols};
@@ -52,9 +53,16 @@ impl Symbolizer {
         symbolizer
     }
 
-    /// As [`with_cache`](Self::with_cache), in the user's cache: `$XDG_CACHE_HOME/highwater/names`.
+    /// As the user wishes: with a cache in `$XDG_CACHE_HOME/highwater/names`, and with the servers in the variable `DEBUGINFOD_URLS`, if it is set.
     pub fn with_users_cache() -> Self {
-        users_folder().map_or_else(Self::new, Self::with_cache)
+        Self::for_user(&DebuginfodServers::FromEnvironment)
+    }
+
+    /// As [`with_users_cache`](Self::with_users_cache), with these servers: they are asked for debug files that are not on this machine.
+    pub fn for_user(servers: &DebuginfodServers) -> Self {
+        let mut symbolizer = users_folder().map_or_else(Self::new, Self::with_cache);
+        symbolizer.search.ask_servers(Debuginfod::new(servers));
+        symbolizer
     }
 
     /// Writes the names found to the cache, if there is one.
@@ -103,10 +111,14 @@ fn open_module(
             (program, debug_file)
         }
         Err(SymbolError::NotAFile { path }) => return Err(SymbolError::NotAFile { path }),
-        Err(error) => replacement(mapping.build_id, search).ok_or(error)?,
+        Err(error) => replacement(mapping, search).ok_or(error)?,
     };
     let supplementary = search.supplementary_of(debug_file.as_ref().unwrap_or(&program));
-    let files = ModuleFiles { program, debug_file, supplementary };
+    let own: Vec<&ElfImage> = [Some(&program), debug_file.as_ref()].into_iter().flatten().collect();
+    let is_split = own.iter().any(|image| image.may_have_split_dwarf());
+    let package = if is_split { search.package_of(&own) } else { None };
+    let split_dirs = search.split_dirs_of(&own);
+    let files = ModuleFiles { program, debug_file, supplementary, package, split_dirs };
     let kept_in = cache.and_then(|cache| cache.file_for(files.program.build_id()?, files.all()));
     let known = cache.zip(kept_in.as_ref()).map(|(cache, file)| cache.read(file)).unwrap_or_default();
     Ok(ModuleSymbols::new(files, known, kept_in))
@@ -137,11 +149,11 @@ fn open_recorded(mapping: &ModuleMapping<'_>) -> Result<ElfImage, SymbolError> {
 }
 
 /// A copy of the recorded file and its debug information, if the file itself is gone.
-fn replacement(build_id: &str, search: &mut DebugSearch) -> Option<(ElfImage, Option<ElfImage>)> {
-    if build_id.is_empty() {
+fn replacement(mapping: &ModuleMapping<'_>, search: &mut DebugSearch) -> Option<(ElfImage, Option<ElfImage>)> {
+    if mapping.build_id.is_empty() {
         return None;
     }
-    let mut images = search.files_with_build_id(build_id);
+    let mut images = search.files_with_build_id(mapping.build_id, mapping.path);
     if images.is_empty() {
         return None;
     }

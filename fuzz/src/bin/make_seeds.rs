@@ -95,6 +95,12 @@ fn main() -> io::Result<()> {
     seed("http_request", "page", b"GET /?token=00ff HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n")?;
     seed("http_request", "question", REQUEST.as_bytes())?;
     seed("http_request", "posted", b"POST /api/1/live/snapshot?pid=7 HTTP/1.0\r\nhost:localhost:80\r\nContent-Length: 3\r\nConnection: keep-alive\r\n\r\nabc")?;
+    seed("debuginfod_response", "chunked", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")?;
+    seed("debuginfod_response", "redirect", b"HTTP/1.1 302 Found\r\nLocation: https://localhost:8002/a\r\nContent-Length: 0\r\n\r\n")?;
+    let gzip = flate2::read::GzEncoder::new(&b"hello"[..], flate2::Compression::fast());
+    let mut response = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n".to_vec();
+    io::BufReader::new(gzip).read_to_end(&mut response)?;
+    seed("debuginfod_response", "gzip", &response)?;
     images()?;
     hosts()?;
     profiles()?;

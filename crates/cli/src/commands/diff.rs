@@ -3,6 +3,7 @@
 use crate::args::{Reading, Selection, grouping_parser};
 use crate::failure::Failure;
 use crate::live::{Asking, ProcessChoice, TakenSnapshot};
+use crate::name_sources::NameSources;
 use crate::open;
 use crate::output::Output;
 use crate::print::bytes::counted;
@@ -19,7 +20,6 @@ use highwater_formats::json as documents;
 use highwater_model::diff::{Change, Delta, diff_rows};
 use highwater_model::groups::GroupBy;
 use highwater_model::{Figures, Snapshot, UnknownWhen, When};
-use highwater_symbols::Symbolizer;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,6 +54,8 @@ pub struct Diff {
     stacks: Depth,
     #[command(flatten)]
     reading: Reading,
+    #[command(flatten)]
+    sources: NameSources,
     #[command(flatten)]
     collector: Asking,
 }
@@ -126,7 +128,7 @@ impl Diff {
         // Filters look at individual blocks.
         let detail = if filters.is_empty() { Detail::Sites } else { Detail::Blocks };
         let taken = client.snapshot(process.pid, detail, None).map_err(Failure::fault)?;
-        let snapshot = TakenSnapshot::open(taken.file, &filters, &mut Symbolizer::with_users_cache())?.snapshot;
+        let snapshot = TakenSnapshot::open(taken.file, &filters, &mut self.sources.symbolizer())?.snapshot;
         cut::warn_of(&taken.cut);
         Ok(DiffSide {
             state: SideOrigin::Live { name: process.name.clone(), pid: process.pid },

@@ -2,6 +2,7 @@
 
 use crate::commands::connect::{cannot_connect, wait_for as wait_for_listener};
 use crate::failure::{Failure, reason};
+use crate::name_sources::NameSources;
 use crate::output::{Output, say, warn};
 use crate::print::bytes::{bytes, count, counted};
 use crate::print::status::StatusLine;
@@ -95,6 +96,8 @@ pub struct Record {
     /// What is sent
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     wire: WireName,
+    #[command(flatten)]
+    sources: NameSources,
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
     program: Vec<OsString>,
@@ -153,6 +156,7 @@ impl Record {
             keep_children: self.keep_children,
             late: false,
             context: self.context.clone().unwrap_or_default(),
+            debuginfod: self.sources.servers(),
         };
         let begun = self.begin(options, to, &program, &library).inspect_err(|_| remove_if_empty(file.as_ref()));
         let (mut recorder, signals, mut child) = begun?;

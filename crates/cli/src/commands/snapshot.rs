@@ -6,7 +6,6 @@ use crate::output::{Output, say};
 use crate::print::cut;
 use clap::Args;
 use highwater_collector::contents::{Contents, read_contents};
-use highwater_symbols::Symbolizer;
 use serde_json::Map;
 use std::io::BufReader;
 use std::path::PathBuf;
@@ -77,7 +76,7 @@ impl SnapshotArgs {
                 Failure::fault(format_args!("the contents that the collector sent cannot be read: {}", reason(&error)))
             })?;
         let cut = taken.cut;
-        let opened = TakenSnapshot::open(taken.file, &self.delivery.filters(), &mut Symbolizer::with_users_cache())?;
+        let opened = TakenSnapshot::open(taken.file, &self.delivery.filters(), &mut self.delivery.symbolizer())?;
         let more = Map::from_iter([("cut".to_owned(), cut.to_json())]);
         self.delivery.deliver("snapshot", &opened, contents.as_ref(), more, output)?;
         if let (Some(directory), Some(file)) = (&self.contents_dir, into_files) {

@@ -10,7 +10,6 @@ use crate::print::table::{Align, Cell, Table};
 use clap::{Args, Subcommand};
 use highwater_collector::protocol::{KeptInfo, Retention};
 use highwater_formats::json;
-use highwater_symbols::Symbolizer;
 use serde_json::{Map, json};
 
 /// The arguments of `highwater snapshots`.
@@ -119,7 +118,7 @@ impl Snapshots {
     fn get(&self, get: &Get, output: &mut Output) -> Result<(), Failure> {
         get.delivery.check(false)?;
         let (kept, file) = self.collector.connect()?.get(get.id).map_err(Failure::fault)?;
-        let taken = TakenSnapshot::open(file, &get.delivery.filters(), &mut Symbolizer::with_users_cache())?;
+        let taken = TakenSnapshot::open(file, &get.delivery.filters(), &mut get.delivery.symbolizer())?;
         let more = Map::from_iter([("snapshot".to_owned(), kept.to_json())]);
         get.delivery.deliver("snapshots", &taken, None, more, output)
     }

@@ -1,13 +1,13 @@
 //! `highwater symbolize`: names and source lines for a recording, from debug files found later.
 
 use crate::failure::Failure;
+use crate::name_sources::NameSources;
 use crate::open;
 use crate::output::{Output, warn};
 use crate::print::bytes::{count, counted};
 use crate::target::{Overwrite, cannot_be_written, create_file};
 use clap::Args;
 use highwater_store::{OpenError, Recording, RecordingError, Writer};
-use highwater_symbols::Symbolizer;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -17,6 +17,7 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   highwater symbolize app.hw                         again, where the program's files are now
   highwater symbolize app.hw --debug-dir ./debug     with debug files or unstripped copies from there
+  highwater symbolize app.hw --debuginfod https://debuginfod.debian.net   with debug files from a server
   highwater symbolize app.hw -o named.hw             into another file
 
 Files are found by build id: a recording of a stripped program gets the names of exactly that build, or none.")]
@@ -27,6 +28,8 @@ pub struct Symbolize {
     /// Look here for debug files (.build-id/…) and unstripped copies; may be given several times
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
+    #[command(flatten)]
+    sources: NameSources,
     /// Write here instead of changing the file
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -47,7 +50,7 @@ impl Symbolize {
             OpenError::Io(error) => open::cannot_read(&self.path, &error),
             other => Failure::in_file(&self.path, other),
         })?;
-        let mut symbolizer = Symbolizer::with_users_cache();
+        let mut symbolizer = self.sources.symbolizer();
         for directory in &self.debug_dir {
             if !directory.is_dir() {
                 return Err(Failure::in_file(directory, "is not a directory; --debug-dir needs one"));

@@ -3,6 +3,7 @@
 use crate::args::Grouping;
 use crate::failure::{Failure, reason};
 use crate::live::{Asking, ProcessChoice, TakenSnapshot};
+use crate::name_sources::NameSources;
 use crate::output::Output;
 use crate::print::bytes::counted;
 use crate::print::colour::Style;
@@ -18,7 +19,6 @@ use highwater_collector::protocol::{CutInfo, Detail, ProcessInfo};
 use highwater_formats::json::{self, DocumentStacks, StacksTooLarge};
 use highwater_model::groups::{GroupBy, Metric, Row, rows};
 use highwater_model::{CatalogIdentities, Nanos, RowIdentities, RowIdentity, Snapshot, TooManyCalls, parse_duration};
-use highwater_symbols::Symbolizer;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::collections::HashMap;
@@ -55,6 +55,8 @@ pub struct Watch {
     /// Print one JSON document ("schema": 2) a line, one for each look, instead of text
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    sources: NameSources,
     #[command(flatten)]
     collector: Asking,
 }
@@ -137,7 +139,7 @@ impl Watch {
         screen: &mut Screen,
         output: &mut Output,
     ) -> Result<(), Failure> {
-        let mut symbolizer = Symbolizer::with_users_cache();
+        let mut symbolizer = self.sources.symbolizer();
         let mut identities = RowIdentities::default();
         let (mut first, mut last): (Option<WatchedFigures>, Option<WatchedFigures>) = (None, None);
         for number in 1.. {

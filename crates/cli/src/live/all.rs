@@ -14,7 +14,6 @@ use highwater_collector::protocol::{Detail, ProcessInfo, ProcessState};
 use highwater_collector::{CollectorClient, Taken};
 use highwater_formats::json;
 use highwater_formats::pprof::{PprofOptions, PprofProcess, PprofWriter};
-use highwater_symbols::Symbolizer;
 use serde_json::json;
 use std::path::Path;
 
@@ -68,7 +67,7 @@ fn write(
     let number = taken.len();
     write_file(path, delivery.overwrite(), |out| {
         let cannot_write = |error: std::io::Error| Failure::writing_file(path, &error);
-        let mut symbolizer = Symbolizer::with_users_cache();
+        let mut symbolizer = delivery.symbolizer();
         let mut writer = PprofWriter::new(out, options);
         for (process, taken) in taken {
             let opened = TakenSnapshot::open(taken.file, &delivery.filters(), &mut symbolizer)?;
@@ -85,7 +84,7 @@ fn show(delivery: &Delivery, taken: Vec<(&ProcessInfo, Taken)>, output: &mut Out
     let mut rows = Vec::new();
     for (process, taken) in taken {
         let cut = taken.cut;
-        let opened = TakenSnapshot::open(taken.file, &delivery.filters(), &mut Symbolizer::with_users_cache())?;
+        let opened = TakenSnapshot::open(taken.file, &delivery.filters(), &mut delivery.symbolizer())?;
         let figures = opened.snapshot.accounts.totals().figures;
         let is_estimate = opened.snapshot.is_estimate();
         rows.push((process, cut, figures.live_bytes(), figures.live_blocks(), is_estimate));

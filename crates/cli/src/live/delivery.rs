@@ -6,6 +6,7 @@ use crate::args::Selection;
 use crate::commands::export;
 use crate::commands::report::{ReportView, Subject};
 use crate::failure::Failure;
+use crate::name_sources::NameSources;
 use crate::output::Output;
 use crate::print::colour::Style;
 use crate::print::hex::hex;
@@ -20,6 +21,7 @@ use highwater_model::groups::Metric;
 use highwater_model::{Block, Snapshot, When};
 use highwater_query::{Filter, GroupBy};
 use highwater_store::write_snapshot;
+use highwater_symbols::Symbolizer;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -33,6 +35,8 @@ pub struct Delivery {
     overwrite: Overwrite,
     #[command(flatten)]
     view: ReportView,
+    #[command(flatten)]
+    sources: NameSources,
     /// In pprof, one sample for each block, with labels for its address, its time of birth and its thread
     #[arg(long)]
     per_block: bool,
@@ -86,6 +90,11 @@ impl Ending {
 }
 
 impl Delivery {
+    /// Finds names as the options say.
+    pub fn symbolizer(&self) -> Symbolizer {
+        self.sources.symbolizer()
+    }
+
     /// Rejects impossible combinations before the collector is asked for anything.
     pub fn check(&self, with_contents: bool) -> Result<(), Failure> {
         let ReportView { grouping, selection: Selection { top, filters }, stacks, .. } = &self.view;

@@ -2,7 +2,7 @@
 
 use super::threads::spawn;
 use highwater_model::{Catalog, FrameId, FrameText, StringId};
-use highwater_symbols::{ModuleMapping, SourceFrame, Symbolizer, frame_text};
+use highwater_symbols::{DebuginfodServers, ModuleMapping, SourceFrame, Symbolizer, frame_text};
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -31,11 +31,11 @@ struct NameQuery {
 type NameReply = Vec<(FrameId, Vec<SourceFrame>)>;
 
 impl Namer {
-    /// Starts the thread.
-    pub fn start() -> io::Result<Self> {
+    /// Starts the thread, which may ask these servers for debug files.
+    pub fn start(servers: DebuginfodServers) -> io::Result<Self> {
         let (queries, asked) = channel::<NameQuery>();
         spawn(c"namer", move || {
-            let mut symbolizer = Symbolizer::with_users_cache();
+            let mut symbolizer = Symbolizer::for_user(&servers);
             for query in asked {
                 // No receiver waits for the answer any more: ignored.
                 let _ = query.replies.send(reply(&query, &mut symbolizer));
