@@ -5,7 +5,7 @@ use crate::code_offset::CodeOffset;
 use crate::figures::Figures;
 use crate::heap::Heap;
 use crate::ids::{FrameId, StackId, StringId, ThreadId};
-use crate::plumbing::leading_plumbing;
+use crate::naming::Naming;
 use crate::snapshot::Snapshot;
 use crate::stack_numbers::StackNumbers;
 use rustc_hash::FxHashMap;
@@ -271,14 +271,14 @@ impl<T> Row<T> {
 pub type Keep<'a> = Option<&'a dyn Fn(&str) -> bool>;
 
 /// The rows of a snapshot, largest first by `metric`, without empty rows.
-pub fn rows(snapshot: &Snapshot, by: GroupBy, metric: Metric, keep: Keep<'_>) -> Vec<Row> {
+pub fn rows(snapshot: &Snapshot, by: GroupBy, metric: Metric, keep: Keep<'_>, naming: &Naming) -> Vec<Row> {
     let catalog = &*snapshot.catalog;
     let accounts = &snapshot.accounts;
     let mut rows = match by {
         GroupBy::Site => sites(snapshot, keep).map(|(stack, figures)| row(GroupKey::Site(stack), figures)).collect(),
         GroupBy::Function | GroupBy::File | GroupBy::Module | GroupBy::Line => {
             let sites = sites(snapshot, keep).map(|(stack, figures)| (stack, *figures));
-            let grouped = rows_by_frame(catalog, by, sites, usize::MAX, || Ok::<_, Infallible>(()));
+            let grouped = rows_by_frame(catalog, naming, by, sites, usize::MAX, || Ok::<_, Infallible>(()));
             grouped.unwrap_or_else(|never| match never {})
         }
         GroupBy::Thread => accounts
@@ -387,6 +387,7 @@ impl From<FrameKey<'_>> for GroupKey {
 /// each stack, and its error ends the work.
 pub fn rows_by_frame<T: Addend, E>(
     catalog: &Catalog,
+    naming: &Naming,
     by: GroupBy,
     sites: impl Iterator<Item = (StackId, T)>,
     most_frames: usize,
@@ -396,7 +397,7 @@ pub fn rows_by_frame<T: Addend, E>(
     for (stack, amount) in sites {
         go_on()?;
         let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(most_frames).collect();
-        let own = frames.get(leading_plumbing(&frames)).map_or(FrameKey::UNKNOWN, |frame| frame.key_by(by));
+        let own = frames.get(naming.passing_frames(&frames)).map_or(FrameKey::UNKNOWN, |frame| frame.key_by(by));
         groups.entry(own).or_default().0.add(&amount);
         let mut keys: Vec<FrameKey<'_>> = frames.iter().map(|frame| frame.key_by(by)).collect();
         if keys.is_empty() {
