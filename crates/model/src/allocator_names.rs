@@ -95,7 +95,9 @@ mod tests {
     #[test]
     fn a_star_stands_for_any_text_and_the_shown_name_is_enough() {
         let names = names(&["my_alloc", "arena::*", "*_new", "app::Heap::get"]);
-        for function in ["my_alloc", "arena::Arena::grow", "node_new", "app::Heap::get(unsigned long) const", "my_alloc.part.0"] {
+        for function in
+            ["my_alloc", "arena::Arena::grow", "node_new", "app::Heap::get(unsigned long) const", "my_alloc.part.0"]
+        {
             assert!(names.has(function), "{function}");
         }
         for function in ["", "my_alloc_size", "an_arena::grow", "new_node", "app::Heap::gets(int)"] {

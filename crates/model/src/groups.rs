@@ -270,8 +270,13 @@ impl<T> Row<T> {
 /// Code without a name is matched as `module+0x1234`.
 pub type Keep<'a> = Option<&'a dyn Fn(&str) -> bool>;
 
-/// The rows of a snapshot, largest first by `metric`, without empty rows.
-pub fn rows(snapshot: &Snapshot, by: GroupBy, metric: Metric, keep: Keep<'_>, naming: &Naming) -> Vec<Row> {
+/// The rows of a snapshot, largest first by `metric`, without empty rows. Functions are named by the rules alone, without what a user adds.
+pub fn rows(snapshot: &Snapshot, by: GroupBy, metric: Metric, keep: Keep<'_>) -> Vec<Row> {
+    rows_named(snapshot, by, metric, keep, &Naming::default())
+}
+
+/// The rows of a snapshot. `naming` decides to which function memory belongs.
+pub fn rows_named(snapshot: &Snapshot, by: GroupBy, metric: Metric, keep: Keep<'_>, naming: &Naming) -> Vec<Row> {
     let catalog = &*snapshot.catalog;
     let accounts = &snapshot.accounts;
     let mut rows = match by {

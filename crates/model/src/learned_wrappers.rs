@@ -98,7 +98,9 @@ fn round(catalog: &Catalog, calls: &[SiteCalls], naming: &Naming) -> Vec<Box<str
         let frames: Vec<FrameText<'_>> = catalog.frame_texts(site.stack).take(MOST_FRAMES).collect();
         let roles = (0..frames.len()).map(|at| naming.role(&frames[at], frames.get(at + 1)));
         let passing = roles.take_while(|role| *role == FrameRole::Allocator).count();
-        let Some(own) = frames.get(passing).filter(|own| is_possible(naming, own, frames.get(passing + 1))) else { continue };
+        let Some(own) = frames.get(passing).filter(|own| is_possible(naming, own, frames.get(passing + 1))) else {
+            continue;
+        };
         let mut ids = catalog.stacks.frames_of(site.stack).skip(passing).map(|frame| frame.function);
         let Some(function) = ids.next() else { continue };
         let candidate = candidates.entry(function).or_default();
@@ -112,7 +114,8 @@ fn round(catalog: &Catalog, calls: &[SiteCalls], naming: &Naming) -> Vec<Box<str
     candidates.retain(|_, one| one.callers.len() >= LEAST_CALLERS && one.sizes.len() >= LEAST_SIZES);
     let mut totals: FxHashMap<StringId, u64> = FxHashMap::default();
     for site in calls.iter().filter(|_| !candidates.is_empty()) {
-        let mut here: Vec<StringId> = catalog.stacks.frames_of(site.stack).take(MOST_FRAMES).map(|frame| frame.function).collect();
+        let mut here: Vec<StringId> =
+            catalog.stacks.frames_of(site.stack).take(MOST_FRAMES).map(|frame| frame.function).collect();
         here.retain(|function| candidates.contains_key(function));
         here.sort_unstable();
         here.dedup();

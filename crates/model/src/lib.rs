@@ -80,8 +80,8 @@ mod window;
 mod word_sampling;
 mod wrappers;
 
-pub use allocator_names::{AllocatorName, AllocatorNames, NoAllocatorName};
 pub use accounts::{Accounts, AccountsState, Applied, BlockSlot, PlainEvent, ThreadAccount};
+pub use allocator_names::{AllocatorName, AllocatorNames, NoAllocatorName};
 pub use anomalies::{Anomalies, Anomaly};
 pub use blocks::{Block, Blocks};
 pub use byte_sum::ByteSum;

@@ -31,7 +31,10 @@ const POOLS: [Pool; 9] = [
         name: "PostgreSQL memory context",
         functions: &["AllocSet*", "GenerationAlloc*", "GenerationContextCreate", "SlabAlloc*", "SlabContextCreate"],
     },
-    Pool { name: "GLib slices", functions: &["slab_allocator_alloc_chunk", "allocator_add_slab", "allocator_memalign"] },
+    Pool {
+        name: "GLib slices",
+        functions: &["slab_allocator_alloc_chunk", "allocator_add_slab", "allocator_memalign"],
+    },
     Pool { name: "SQLite page cache", functions: &["pcache1InitBulk"] },
     Pool { name: "libstdc++ emergency pool", functions: &["(anonymous namespace)::pool::pool()"] },
 ];
@@ -50,5 +53,6 @@ pub(crate) fn pool_of(frame: &FrameText<'_>, caller: Option<&FrameText<'_>>) -> 
 /// Whether a frame is the initialization of libstdc++, which takes memory for exceptions that are thrown when there is none left.
 fn is_emergency_pool(frame: &FrameText<'_>, caller: Option<&FrameText<'_>>) -> bool {
     let library = frame.module.rsplit('/').next().unwrap_or_default();
-    library.starts_with("libstdc++.so") && caller.is_some_and(|caller| matches!(caller.function, "call_init" | "_dl_init"))
+    library.starts_with("libstdc++.so")
+        && caller.is_some_and(|caller| matches!(caller.function, "call_init" | "_dl_init"))
 }

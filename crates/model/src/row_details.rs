@@ -52,7 +52,12 @@ impl<'a> RowDetails<'a> {
             let name = self.naming.site(&frames);
             let callers = frames.get(name.passing + 1..).unwrap_or_default().iter();
             let own = callers.filter(|frame| !self.naming.is_background(frame));
-            Site { name, callers: own.take(MOST_LEVELS).copied().collect(), frames, type_name: type_of(catalog, *stack) }
+            Site {
+                name,
+                callers: own.take(MOST_LEVELS).copied().collect(),
+                frames,
+                type_name: type_of(catalog, *stack),
+            }
         };
         let sites: Vec<Site<'_>> = sites.iter().map(site).collect();
         let mut details = vec![String::new(); sites.len()];
@@ -62,7 +67,9 @@ impl<'a> RowDetails<'a> {
         }
         let mut groups: Vec<Vec<usize>> = alike.into_values().collect();
         while let Some(group) = groups.pop() {
-            if group.len() > 1 && let Some(marks) = self.first_difference(&sites, &group) {
+            if group.len() > 1
+                && let Some(marks) = self.first_difference(&sites, &group)
+            {
                 let mut parts: BTreeMap<String, Vec<usize>> = BTreeMap::new();
                 for (at, mark) in group.into_iter().zip(marks) {
                     let space = if details[at].is_empty() || mark.is_empty() { "" } else { " " };
@@ -100,8 +107,12 @@ impl<'a> RowDetails<'a> {
         let levels = || 0..MOST_LEVELS;
         differing(group.iter().map(|site| site.type_name.clone().unwrap_or_default()))
             .or_else(|| levels().find_map(|level| self.frames_differ(&group, "→", &|site| site.callee(level), false)))
-            .or_else(|| levels().find_map(|level| self.frames_differ(&group, "←", &|site| site.callers.get(level), false)))
-            .or_else(|| levels().find_map(|level| self.frames_differ(&group, "←", &|site| site.callers.get(level), true)))
+            .or_else(|| {
+                levels().find_map(|level| self.frames_differ(&group, "←", &|site| site.callers.get(level), false))
+            })
+            .or_else(|| {
+                levels().find_map(|level| self.frames_differ(&group, "←", &|site| site.callers.get(level), true))
+            })
             .or_else(|| differing(group.iter().map(|site| site.offset())))
     }
 
@@ -114,7 +125,8 @@ impl<'a> RowDetails<'a> {
         with_line: bool,
     ) -> Option<Vec<String>> {
         let frames: Vec<Option<&FrameText<'_>>> = group.iter().map(|site| frame_of(site)).collect();
-        let identity = |frame: &FrameText<'_>| (frame.function.as_ptr(), frame.function.len(), frame.address, frame.line);
+        let identity =
+            |frame: &FrameText<'_>| (frame.function.as_ptr(), frame.function.len(), frame.address, frame.line);
         let first = frames.first()?.map(identity);
         if frames.iter().all(|frame| frame.map(identity) == first) {
             return None;

@@ -23,7 +23,8 @@ pub fn is_wrapper(function: &str) -> bool {
 /// The name without version, marks of copies and arguments.
 fn bare(function: &str) -> &str {
     let name = without_suffixes(function.split('@').next().unwrap_or_default());
-    let arguments = name.find('(').filter(|at| *at > 0 && name[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_'));
+    let arguments =
+        name.find('(').filter(|at| *at > 0 && name[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_'));
     arguments.map_or(name, |at| &name[..at])
 }
 
@@ -238,8 +239,10 @@ const WORDS: [&str; 16] = [
     "memdup",
 ];
 /// Words that may follow them.
-const ENDINGS: [&str; 14] =
-    ["0", "n", "z", "array", "zero", "zeroed", "aligned", "safe", "checked", "internal", "usable", "nofail", "wrapper", "impl"];
+const ENDINGS: [&str; 14] = [
+    "0", "n", "z", "array", "zero", "zeroed", "aligned", "safe", "checked", "internal", "usable", "nofail", "wrapper",
+    "impl",
+];
 /// First words of functions that try an allocator out, and are what their author looks for.
 const TRIALS: [&str; 6] = ["test", "tests", "bench", "benchmark", "check", "main"];
 
@@ -263,7 +266,9 @@ fn words(name: &str) -> Vec<String> {
         if c != '_' && is_new {
             words.push(String::new());
         }
-        if c != '_' && let Some(word) = words.last_mut() {
+        if c != '_'
+            && let Some(word) = words.last_mut()
+        {
             word.extend(c.to_lowercase());
         }
         previous = c;

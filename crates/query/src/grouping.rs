@@ -4,7 +4,7 @@ use crate::error::QueryError;
 use crate::measure::{Amount, Amounts, Measured, amount_of};
 use crate::stacks::MOST_FRAMES;
 use highwater_model::groups::{self, Addend, GroupBy, GroupKey, NO_TASK, Row, rows_by_frame};
-use highwater_model::{Catalog, Figures, StackId, StringId, Tag};
+use highwater_model::{Catalog, Figures, Naming, StackId, StringId, Tag};
 use highwater_store::history::Work;
 use std::collections::BTreeMap;
 
@@ -29,14 +29,14 @@ impl Addend for RowAmount {
 /// The rows of a measurement, without empty ones; in no particular order.
 pub fn rows_of(
     measured: &Measured,
-    catalog: &Catalog,
+    (catalog, naming): (&Catalog, &Naming),
     by: GroupBy,
     work: &Work<'_>,
 ) -> Result<Vec<Row<RowAmount>>, QueryError> {
     let mut rows = match by {
         GroupBy::Site => sites(measured).map(|(stack, amount)| row(GroupKey::Site(stack), amount)).collect(),
         GroupBy::Function | GroupBy::File | GroupBy::Module | GroupBy::Line => {
-            rows_by_frame(catalog, by, sites(measured), MOST_FRAMES, || work.go_on())?
+            rows_by_frame(catalog, naming, by, sites(measured), MOST_FRAMES, || work.go_on())?
         }
         GroupBy::Thread | GroupBy::Type | GroupBy::Heap | GroupBy::Task => by_owner(measured, catalog, by),
     };

@@ -3,17 +3,18 @@
 use super::report_window::WindowArgs;
 use crate::args::{FileArgs, Grouping, Instant, Ranking, Reading, Selection, must_be_known, must_have_rows};
 use crate::failure::Failure;
+use crate::naming::NameArgs;
 use crate::open::{self, Opened};
 use crate::output::Output;
 use crate::print::bytes::counted;
 use crate::print::figures::Units;
 use crate::print::heading::{self, Heading};
 use crate::print::rows::{Layout, unnamed};
-use crate::print::stack::Depth;
+use crate::print::stack::{Depth, SiteView};
 use clap::Args;
 use highwater_formats::json::{self, DocumentStacks};
-use highwater_model::groups::{GroupBy, Metric, Row, rows};
-use highwater_model::{Lifetimes, Snapshot, Source, Totals, When};
+use highwater_model::groups::{GroupBy, Metric, Row, rows_named};
+use highwater_model::{Lifetimes, Naming, Snapshot, Source, Totals, When};
 use highwater_query::lifetimes;
 use serde_json::{Map, Value, json};
 
@@ -60,6 +61,8 @@ pub struct ReportView {
     /// How much of each call stack is shown
     #[arg(long, value_enum, default_value_t, value_name = "DEPTH")]
     pub stacks: Depth,
+    #[command(flatten)]
+    pub names: NameArgs,
 }
 
 /// The subject of a report.
@@ -76,6 +79,8 @@ pub struct Subject<'a> {
     pub whole: Totals,
     /// Lifetimes of blocks, if requested.
     pub lifetimes: Option<Lifetimes>,
+    /// How rows are named.
+    pub naming: Naming,
     /// Additional members of the JSON document.
     pub more: Map<String, Value>,
 }
@@ -105,7 +110,8 @@ impl Report {
             false => None,
         };
         let more = lifetimes.iter().map(|lifetimes| ("lifetimes".to_owned(), json::lifetimes(lifetimes))).collect();
-        let subject = Subject { command: "report", events, snapshot, when, whole, lifetimes, more };
+        let naming = self.view.names.of(opened)?;
+        let subject = Subject { command: "report", events, snapshot, when, whole, lifetimes, naming, more };
         self.view.print(subject, self.reading.json, output)
     }
 }
@@ -133,7 +139,7 @@ impl ReportView {
         must_have_rows(self.grouping.by, &snapshot.source)?;
         let keep = self.selection.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
-        let rows = rows(snapshot, self.grouping.by, self.ranking.metric, keep);
+        let rows = rows_named(snapshot, self.grouping.by, self.ranking.metric, keep, &subject.naming);
         if json {
             return self.print_json(subject, &rows, output);
         }
@@ -218,7 +224,8 @@ impl ReportView {
             return format!("\n{}\n", self.why_empty(subject, rows));
         }
         let whole = metric.of(&snapshot.accounts.totals().figures);
-        let layout = Layout { by: self.grouping.by, metric, depth: self.stacks, units, whole };
+        let sites = SiteView { depth: self.stacks, naming: &subject.naming };
+        let layout = Layout { by: self.grouping.by, metric, sites, units, whole };
         let (first, rest) = shown.split_at(self.selection.table_rows().min(shown.len()));
         let mut text = format!("\n{}", layout.table(first, &snapshot.catalog).render(output.paint, output.width));
         text.push_str(&layout.remainder(rest));

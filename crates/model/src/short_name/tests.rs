@@ -13,15 +13,24 @@ fn all_become(names: &[(&str, &str)]) {
 #[test]
 fn argument_lists_result_types_and_qualifiers_are_left_out() {
     all_become(&[
-        ("v8::base::OS::Allocate(void*, unsigned long, unsigned long, v8::base::OS::MemoryPermission)", "v8::base::OS::Allocate"),
-        ("void std::vector<int, std::allocator<int> >::_M_realloc_insert<int const&>(int const&)", "std::vector<int>::_M_realloc_insert<int const&>"),
+        (
+            "v8::base::OS::Allocate(void*, unsigned long, unsigned long, v8::base::OS::MemoryPermission)",
+            "v8::base::OS::Allocate",
+        ),
+        (
+            "void std::vector<int, std::allocator<int> >::_M_realloc_insert<int const&>(int const&)",
+            "std::vector<int>::_M_realloc_insert<int const&>",
+        ),
         ("app::Parser::next() const &", "app::Parser::next"),
         ("(anonymous namespace)::load(char const*)", "(anonymous namespace)::load"),
         ("load(int)::Cache::get(int)", "load::Cache::get"),
         ("decltype(auto) app::pick<int>(int)", "app::pick<int>"),
         ("decltype (f(x)) app::pick<int>(int)", "app::pick<int>"),
         ("void (*find(int))(char)", "find"),
-        ("std::function<void (int)>::function(std::function<void (int)> const&)", "std::function<void (int)>::function"),
+        (
+            "std::function<void (int)>::function(std::function<void (int)> const&)",
+            "std::function<void (int)>::function",
+        ),
         ("non-virtual thunk to app::Reader::read(char*, int)", "app::Reader::read"),
         ("f[abi:cxx11](int)", "f"),
         ("make_node.constprop.0", "make_node"),
@@ -58,7 +67,10 @@ fn well_known_types_are_written_as_programmers_write_them() {
             "std::unordered_map<int, Node, std::hash<int>, std::equal_to<int>, std::allocator<std::pair<int const, Node> > >::at(int)",
             "std::unordered_map<int, Node>::at",
         ),
-        ("std::unique_ptr<Node, std::default_delete<Node> > std::make_unique<Node, int>(int&&)", "std::make_unique<Node, int>"),
+        (
+            "std::unique_ptr<Node, std::default_delete<Node> > std::make_unique<Node, int>(int&&)",
+            "std::make_unique<Node, int>",
+        ),
         ("alloc::vec::Vec<app::Point, alloc::alloc::Global>::push", "Vec<app::Point>::push"),
         ("push<app::Point, alloc::alloc::Global>", "push<app::Point>"),
         ("std::collections::hash::map::HashMap<K,V,S>::insert", "HashMap<K, V, S>::insert"),
@@ -106,7 +118,10 @@ fn lambdas_are_named_after_the_function_they_are_in() {
     all_become(&[
         ("main::{lambda(int)#1}::operator()(int) const", "main::{lambda#1}"),
         ("auto load(int)::{lambda(auto:1)#2}::operator()<int>(int) const", "load::{lambda#2}<int>"),
-        ("app::Handler<void (int), main::{lambda(int)#1}>::invoke(int&&)", "app::Handler<void (int), main::{lambda#1}>::invoke"),
+        (
+            "app::Handler<void (int), main::{lambda(int)#1}>::invoke(int&&)",
+            "app::Handler<void (int), main::{lambda#1}>::invoke",
+        ),
         ("main::$_0::operator()() const", "main::$_0::operator()"),
     ]);
 }
