@@ -70,6 +70,11 @@ impl FromIterator<AllocatorName> for AllocatorNames {
 }
 
 impl AllocatorNames {
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The names.
     pub fn iter(&self) -> impl Iterator<Item = &AllocatorName> {
         self.0.iter()

@@ -78,7 +78,7 @@ impl Naming {
         if plumbing::is_allocator(frame) {
             return FrameRole::Allocator;
         }
-        if self.allocators.has(frame.function) {
+        if self.is_added(frame) {
             return FrameRole::Allocator;
         }
         if let Some(pool) = pool_of(frame, caller) {
@@ -89,6 +89,14 @@ impl Naming {
         }
         let is_passing = is_wrapper(frame.function) || self.learned.has(frame.function);
         if is_passing { FrameRole::Allocator } else { FrameRole::Own }
+    }
+
+    /// Whether the user calls a frame an allocator. Code without a name is `module+0x1234`.
+    fn is_added(&self, frame: &FrameText<'_>) -> bool {
+        match frame.unnamed_code() {
+            Some(code) => !self.allocators.is_empty() && self.allocators.has(&code.to_string()),
+            None => self.allocators.has(frame.function),
+        }
     }
 
     /// Whether a frame need not be seen among the callers of a site: see [`is_background`](crate::is_background).

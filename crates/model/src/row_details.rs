@@ -1,9 +1,10 @@
 //! What tells apart the rows of one table that would look alike.
 //!
 //! A row is a function and a line. Several sites may share both: one line fills four containers, one function is called from everywhere. Such rows show
-//! what differs: the type, else the library call nearest to the line (`→ std::make_shared`), else the nearest caller (`← parse`), else the code's offset.
+//! what differs: the type, else the library call nearest to the line (`→ std::make_shared`), else the nearest caller (`← parse`), else where the code lies.
 
 use crate::catalog::{Catalog, FrameText};
+use crate::code_offset::CodeOffset;
 use crate::ids::StackId;
 use crate::naming::{Naming, SiteName};
 use std::collections::BTreeMap;
@@ -113,7 +114,7 @@ impl<'a> RowDetails<'a> {
             .or_else(|| {
                 levels().find_map(|level| self.frames_differ(&group, "←", &|site| site.callers.get(level), true))
             })
-            .or_else(|| differing(group.iter().map(|site| site.offset())))
+            .or_else(|| levels().find_map(|level| differing(group.iter().map(|site| site.code(level)))))
     }
 
     /// The marks of one frame of each site, if not all look alike. Frames are compared before texts are made of them: a table may have thousands of rows.
@@ -154,9 +155,16 @@ impl<'a> Site<'a> {
         self.frames.get(self.name.passing).copied().unwrap_or_default()
     }
 
-    /// Where its call lies in its module.
-    fn offset(&self) -> String {
-        self.own().offset.map_or_else(String::new, |offset| format!("+{offset:#x}"))
+    /// Where the code of a call lies: level 0 is its own, the next one that of its caller.
+    fn code(&self, level: usize) -> String {
+        let Some(frame) = self.frames.get(self.name.passing + level) else { return String::new() };
+        match frame.offset {
+            Some(offset) => {
+                format!("at {}", CodeOffset { build_id: frame.build_id, module: frame.module, offset })
+            }
+            None if frame.address != 0 => format!("at {:#x}", frame.address),
+            None => String::new(),
+        }
     }
 
     /// The frame that it calls on the way to the allocator: level 0 is nearest to it.

@@ -21,7 +21,7 @@ pub fn is_wrapper(function: &str) -> bool {
 }
 
 /// The name without version, marks of copies and arguments.
-fn bare(function: &str) -> &str {
+pub(crate) fn bare(function: &str) -> &str {
     let name = without_suffixes(function.split('@').next().unwrap_or_default());
     let arguments =
         name.find('(').filter(|at| *at > 0 && name[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_'));
@@ -152,11 +152,20 @@ const FAMILIES: &[&str] = &[
     "ngx_calloc",
     "ngx_memalign",
     "ngx_palloc_large",
+    "ngx_palloc",
+    "ngx_pnalloc",
+    "ngx_pcalloc",
+    "ngx_pmemalign",
     // Engines and toolkits.
     "QArrayData::allocate*",
     "QArrayData::reallocate*",
     "QListData::realloc*",
     "v8::base::OS::Allocate",
+    "v8::base::OS::SetPermissions",
+    "v8::base::BoundedPageAllocator::*",
+    "v8::base::PageAllocator::*",
+    "v8::internal::VirtualMemory::*",
+    "v8::internal::SetPermissions",
     "v8::base::Malloc",
     "v8::base::Calloc",
     "v8::base::AlignedAlloc",
