@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> Result<Vec<String>, String> {
-        let file = ProjectFile::parse(Path::new("highwater.toml"), text).map_err(|error| error.to_string())?;
+        let file = ProjectFile::parse(Path::new("highwater.toml"), text).map_err(|error| format!("{error:?}"))?;
         Ok(file.allocators.iter().map(ToString::to_string).collect())
     }
 

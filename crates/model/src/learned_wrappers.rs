@@ -136,3 +136,71 @@ fn is_possible(naming: &Naming, own: &FrameText<'_>, caller: Option<&FrameText<'
     let is_system = SYSTEM.iter().any(|library| module.starts_with(library));
     !own.function.is_empty() && !is_system && own.function != "main" && naming.role(own, caller) == FrameRole::Own
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A recording in which each caller asks a function for blocks of one size.
+    #[derive(Default)]
+    struct Scene {
+        catalog: Catalog,
+        sites: Vec<(StackId, Figures)>,
+    }
+
+    impl Scene {
+        fn allocate(&mut self, functions: &[&str], count: u64, size: u64) {
+            let frames: Vec<FrameText<'_>> =
+                functions.iter().map(|function| FrameText { function, ..FrameText::default() }).collect();
+            let figures = Figures { allocations: count, allocated_bytes: count * size, ..Figures::default() };
+            self.sites.push((self.catalog.intern_stack(&frames), figures));
+        }
+
+        fn learned(&self) -> Vec<String> {
+            let sites = self.sites.iter().map(|(stack, figures)| (*stack, figures));
+            LearnedWrappers::among(&self.catalog, sites).names().into_iter().map(str::to_owned).collect()
+        }
+    }
+
+    fn caller(number: u64) -> String {
+        format!("caller {number}")
+    }
+
+    #[test]
+    fn many_callers_and_sizes_make_a_wrapper_and_one_size_makes_a_constructor() {
+        let mut scene = Scene::default();
+        for number in 0..8 {
+            scene.allocate(&["malloc", "grab", &caller(number), "main"], 10, 16 + number);
+            scene.allocate(&["malloc", "create_node", &caller(number), "main"], 10, 48);
+            scene.allocate(&["malloc", "of_few", &caller(number % 7), "main"], 10, 16 + number);
+        }
+        assert_eq!(scene.learned(), ["grab"]);
+    }
+
+    #[test]
+    fn a_function_that_calls_other_functions_for_memory_is_no_wrapper() {
+        let mut scene = Scene::default();
+        for number in 0..8 {
+            scene.allocate(&["malloc", "parse", &caller(number), "main"], 97, 16 + number);
+            scene.allocate(&["malloc", "make_name", "parse", &caller(number), "main"], 3, 8);
+            // Its part of a library is no allocator: what a container needs belongs to the function that fills it.
+            scene.allocate(
+                &["operator new(unsigned long)", "std::vector<int>::push_back(int&&)", "fill", &caller(number)],
+                9,
+                64 + number,
+            );
+        }
+        assert_eq!(scene.learned(), [""; 0]);
+    }
+
+    #[test]
+    fn a_wrapper_of_a_wrapper_is_found_in_the_second_round_and_main_never() {
+        let mut scene = Scene::default();
+        for number in 0..8 {
+            scene.allocate(&["malloc", "grab", &caller(number), "main"], 10, 16 + number);
+            scene.allocate(&["malloc", "grab", "grab_text", &caller(number), "main"], 10, 100 + number);
+            scene.allocate(&["malloc", "main", &caller(number)], 10, 100 + number);
+        }
+        assert_eq!(scene.learned(), ["grab", "grab_text"]);
+    }
+}

@@ -23,6 +23,9 @@ pub struct Naming {
     pub learned: Arc<LearnedWrappers>,
 }
 
+/// The most frames without a name that are taken for parts of the wrapper that calls them.
+const MOST_PARTS: usize = 3;
+
 /// What names a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SiteName {
@@ -56,17 +59,41 @@ impl Naming {
         if self.is_raw {
             return SiteName::default();
         }
-        for (at, frame) in innermost_first.iter().enumerate() {
+        let mut at = 0;
+        while let Some(frame) = innermost_first.get(at) {
             match self.role(frame, innermost_first.get(at + 1)) {
-                FrameRole::Allocator | FrameRole::Library => {}
+                FrameRole::Allocator | FrameRole::Library => at += 1,
                 FrameRole::Pool(pool) => return SiteName { passing: at, pool: Some(pool) },
-                FrameRole::Own => {
-                    let passing = at + plumbing::useless_frames(&innermost_first[at..]);
-                    return SiteName { passing, pool: None };
-                }
+                FrameRole::Own => match self.unnamed_parts(&innermost_first[at..]) {
+                    0 => {
+                        let passing = at + plumbing::useless_frames(&innermost_first[at..]);
+                        return SiteName { passing, pool: None };
+                    }
+                    parts => at += parts,
+                },
             }
         }
         SiteName::default()
+    }
+
+    /// How many frames without a name come before a wrapper or a pool of the same module: a stripped program names what it exports, and what an exported
+    /// wrapper calls on its way to the allocator is a part of it.
+    fn unnamed_parts(&self, innermost_first: &[FrameText<'_>]) -> usize {
+        let unnamed = innermost_first.iter().take_while(|frame| frame.unnamed_code().is_some()).count();
+        let is_part = (1..=MOST_PARTS).contains(&unnamed) && {
+            let (inner, outer) = innermost_first.split_at(unnamed);
+            outer.first().is_some_and(|frame| {
+                let is_wrapper = self.role(frame, outer.get(1)) != FrameRole::Own && !plumbing::is_library(frame);
+                is_wrapper && inner.iter().all(|part| part.module == frame.module)
+            })
+        };
+        if is_part { unnamed } else { 0 }
+    }
+
+    /// The pool that a function takes memory for.
+    pub fn pool_of_function(&self, function: &str) -> Option<&'static str> {
+        let frame = FrameText { function, ..FrameText::default() };
+        pool_of(&frame, None).filter(|_| !self.is_raw)
     }
 
     /// How many of the frames of a stack, innermost first, pass memory on. The next frame is the first of the program's own. 0 if all frames do.
@@ -107,5 +134,47 @@ impl Naming {
     /// A function's name as it is shown.
     pub fn shown<'a>(&self, function: &'a str) -> Cow<'a, str> {
         if self.is_raw { Cow::Borrowed(function) } else { short_name(function) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame<'a>(function: &'a str, module: &'a str) -> FrameText<'a> {
+        FrameText { function, module, offset: Some(7), ..FrameText::default() }
+    }
+
+    fn site(naming: &Naming, functions: &[&str]) -> SiteName {
+        naming.site(&functions.iter().map(|function| frame(function, "/usr/bin/app")).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_site_is_named_after_the_first_function_that_does_not_pass_memory_on() {
+        let passing = |passing| SiteName { passing, pool: None };
+        let naming = Naming::default();
+        assert_eq!(site(&naming, &["ztrymalloc_usable_internal", "zmalloc", "dictCreate", "main"]), passing(2));
+        assert_eq!(site(&naming, &["my_alloc", "load", "main"]), passing(0));
+        let added = Naming { allocators: Arc::new(["my_alloc".parse().unwrap()].into_iter().collect()), ..naming };
+        assert_eq!(site(&added, &["my_alloc", "load", "main"]), passing(1));
+        assert_eq!(site(&Naming::raw(), &["malloc", "zmalloc", "load"]), passing(0));
+    }
+
+    #[test]
+    fn code_without_a_name_belongs_to_the_wrapper_that_calls_it() {
+        let naming = Naming::default();
+        assert_eq!(site(&naming, &["", "", "sqlite3MallocZero", "openDatabase"]).passing, 3);
+        assert_eq!(site(&naming, &["", "", "openDatabase"]).passing, 0);
+        assert_eq!(site(&naming, &["", "ngx_create_pool", "main"]), SiteName { passing: 1, pool: Some("nginx pool") });
+        // A library that a wrapper of the program calls is none of its parts.
+        let other = [frame("", "/lib/libx.so"), frame("zmalloc", "/usr/bin/app"), frame("main", "/usr/bin/app")];
+        assert_eq!(naming.site(&other).passing, 0);
+    }
+
+    #[test]
+    fn code_without_a_name_can_be_called_an_allocator() {
+        let allocators = Arc::new(["app+0x7".parse().unwrap()].into_iter().collect());
+        let naming = Naming { allocators, ..Naming::default() };
+        assert_eq!(site(&naming, &["", "load", "main"]).passing, 1);
     }
 }

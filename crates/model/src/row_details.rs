@@ -61,7 +61,7 @@ impl<'a> RowDetails<'a> {
             }
         };
         let sites: Vec<Site<'_>> = sites.iter().map(site).collect();
-        let mut details = vec![String::new(); sites.len()];
+        let mut details: Vec<Vec<String>> = vec![Vec::new(); sites.len()];
         let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (at, site) in sites.iter().enumerate() {
             alike.entry(self.look(site)).or_default().push(at);
@@ -73,14 +73,13 @@ impl<'a> RowDetails<'a> {
             {
                 let mut parts: BTreeMap<String, Vec<usize>> = BTreeMap::new();
                 for (at, mark) in group.into_iter().zip(marks) {
-                    let space = if details[at].is_empty() || mark.is_empty() { "" } else { " " };
-                    details[at] = format!("{}{space}{mark}", details[at]);
+                    details[at].push(mark.clone());
                     parts.entry(mark).or_default().push(at);
                 }
                 groups.extend(parts.into_values());
             }
         }
-        details
+        details.iter().map(|marks| in_one_line(marks)).collect()
     }
 
     /// What a person sees of a site without details.
@@ -142,6 +141,13 @@ impl<'a> RowDetails<'a> {
         };
         differing(frames.iter().map(mark))
     }
+}
+
+/// Marks one after the other. A recursion has the same many times, and shows their number.
+fn in_one_line(marks: &[String]) -> String {
+    let runs = marks.chunk_by(|one, other| one == other).filter(|run| !run[0].is_empty());
+    let texts = runs.map(|run| if run.len() > 1 { format!("{} ×{}", run[0], run.len()) } else { run[0].clone() });
+    texts.collect::<Vec<String>>().join(" ")
 }
 
 /// The texts, if not all are equal.
@@ -211,6 +217,12 @@ mod tests {
             &[frame("malloc", 0), frame("grow", 5), frame("push", 8), frame("read", 9)],
         ];
         assert_eq!(details(&stacks, 0), ["← parse", "← read ← push main.cpp:7", "← read ← push main.cpp:8"]);
+        let recursion: [&[FrameText<'_>]; 3] = [
+            &[frame("grow", 5), frame("map", 0), frame("map", 0), frame("map", 0), frame("main", 0)],
+            &[frame("grow", 5), frame("map", 0), frame("map", 0), frame("main", 0)],
+            &[frame("grow", 5), frame("main", 0)],
+        ];
+        assert_eq!(details(&recursion, 0), ["← map ×3", "← map ×2 ← main", "← main"]);
         // A table that shows callers shows no caller twice.
         assert_eq!(details(&stacks, 3), ["", "← push main.cpp:7", "← push main.cpp:8"]);
     }

@@ -101,7 +101,7 @@ pub struct RowAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional, type = "Frame[]"))]
     pub stack: Option<Option<u32>>,
-    /// For sites: the pool that took the memory.
+    /// For sites and functions: the pool that took the memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub pool: Option<&'static str>,
@@ -146,7 +146,11 @@ impl RowAnswer {
             total_blocks: with_callees(total.blocks),
             frame: row.site().map(|stack| own_frame_of(naming, catalog, stack)),
             stack: row.site().map(|stack| stacks.number(0, stack)),
-            pool: row.site().and_then(|stack| pool_of(naming, catalog, stack)),
+            pool: match &row.key {
+                GroupKey::Site(stack) => pool_of(naming, catalog, *stack),
+                GroupKey::Name(name) if by == GroupBy::Function => naming.pool_of_function(name),
+                _ => None,
+            },
             detail: None,
             figures,
         }

@@ -132,7 +132,10 @@ impl RowName {
     /// The names of the rows of one table, so that no two look alike.
     pub fn all(by: GroupBy, view: SiteView<'_>, keys: &[(&Catalog, &GroupKey)]) -> Vec<Self> {
         let shown = |name: &str| match by {
-            GroupBy::Function => view.naming.shown(name).into_owned(),
+            GroupBy::Function => match view.naming.pool_of_function(name) {
+                Some(pool) => format!("{pool} · {}", view.naming.shown(name)),
+                None => view.naming.shown(name).into_owned(),
+            },
             _ => name.to_owned(),
         };
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();

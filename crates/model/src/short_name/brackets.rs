@@ -2,8 +2,12 @@
 //!
 //! Names contain brackets that open nothing: those of operators (`operator<<`, `operator()`), arrows, and comparisons inside of expressions.
 
-/// The symbols of operators that contain brackets, longest first.
-const OPERATORS: [&str; 14] = ["->*", "<=>", "<<=", ">>=", "()", "[]", "->", "<<", ">>", "<=", ">=", "<", ">", "\"\""];
+/// The symbols of operators, longest first.
+const OPERATORS: [&str; 40] = [
+    "->*", "<=>", "<<=", ">>=", "()", "[]", "->", "<<", ">>", "<=", ">=", "\"\"", "==", "!=", "+=", "-=", "*=", "/=",
+    "%=", "&=", "|=", "^=", "&&", "||", "++", "--", "<", ">", "=", "!", "+", "-", "*", "/", "%", "&", "|", "^", "~",
+    ",",
+];
 /// The word before an operator's symbol.
 const OPERATOR: &str = "operator";
 

@@ -95,8 +95,10 @@ fn spelled(text: &str, brackets: &Brackets, from: usize, to: usize) -> String {
         let Some((open, end)) = open.and_then(|open| Some((open, brackets.end(open)?))) else { break };
         done.push_str(&text[at..open]);
         let mut arguments = arguments(text, brackets, open + 1, end);
+        // An empty pack of arguments leaves an empty one.
         let is_default = |argument: &String| {
-            DEFAULT_TYPES.contains(&argument.as_str())
+            argument.is_empty()
+                || DEFAULT_TYPES.contains(&argument.as_str())
                 || DEFAULT_TEMPLATES.iter().any(|template| argument.starts_with(template)) && argument.ends_with('>')
         };
         while arguments.len() > 1 && arguments.last().is_some_and(is_default) {
