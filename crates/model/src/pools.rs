@@ -30,7 +30,16 @@ const POOLS: [Pool; 10] = [
     Pool { name: "nginx pool", functions: &["ngx_create_pool", "ngx_palloc_block"] },
     Pool {
         name: "PostgreSQL memory context",
-        functions: &["AllocSet*", "GenerationAlloc*", "GenerationContextCreate", "SlabAlloc*", "SlabContextCreate"],
+        functions: &[
+            "AllocSet*",
+            "GenerationAlloc*",
+            "GenerationContextCreate",
+            "SlabAlloc*",
+            "SlabContextCreate",
+            "MemoryContextAlloc*",
+            "palloc*",
+            "repalloc*",
+        ],
     },
     Pool {
         name: "GLib slices",
@@ -47,7 +56,7 @@ pub(crate) fn pool_of(frame: &FrameText<'_>, caller: Option<&FrameText<'_>>) -> 
         Some(start) => name.starts_with(start),
         None => name == *pattern,
     };
-    let known = POOLS.iter().find(|pool| !name.is_empty() && pool.functions.iter().any(|pattern| is_one(&pattern)));
+    let known = POOLS.iter().find(|pool| !name.is_empty() && pool.functions.iter().any(is_one));
     known.map(|pool| pool.name).or_else(|| is_emergency_pool(frame, caller).then_some("libstdc++ emergency pool"))
 }
 

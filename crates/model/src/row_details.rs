@@ -222,7 +222,7 @@ mod tests {
             &[frame("grow", 5), frame("map", 0), frame("map", 0), frame("main", 0)],
             &[frame("grow", 5), frame("main", 0)],
         ];
-        assert_eq!(details(&recursion, 0), ["← map ×3", "← map ×2 ← main", "← main"]);
+        assert_eq!(details(&recursion, 0), ["← map ×2", "← map ← main", "← main"]);
         // A table that shows callers shows no caller twice.
         assert_eq!(details(&stacks, 3), ["", "← push main.cpp:7", "← push main.cpp:8"]);
     }

@@ -73,7 +73,8 @@ fn replaced(text: &str, path: &str, short: &str) -> String {
     let (mut done, mut rest) = (String::with_capacity(text.len()), text);
     loop {
         let (before, after) = (&rest[..at], &rest[at + path.len()..]);
-        let begins = !before.ends_with(|c| is_name_char(c) || c == ':') && !(before.is_empty() && done.ends_with("::"));
+        let previous = if before.is_empty() { done.as_str() } else { before };
+        let begins = !previous.ends_with(|c| is_name_char(c) || c == ':');
         let ends = path.ends_with(':') || !after.starts_with(is_name_char);
         done.push_str(before);
         done.push_str(if begins && ends { short } else { path });
