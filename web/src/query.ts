@@ -80,7 +80,7 @@ export type Row = {
   frame?: Frame | null | null;
   /** For sites: the number of the stack. */
   stack?: Frame[];
-  /** For sites: the pool that took the memory. */
+  /** For sites and functions: the pool that took the memory. */
   pool?: string;
   /** For sites that would look like another: what differs. */
   detail?: string;
