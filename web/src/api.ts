@@ -1,6 +1,7 @@
 // One question to the server: progress while it works, its answer, or one line that tells why there is none.
 import { computed, signal } from "@preact/signals";
 import { isSavedChoice } from "./choice";
+import { keepShortNames } from "./names";
 import { saved, savedAnswer } from "./saved";
 import { withStacks, type StackTable } from "./stacks";
 
@@ -24,11 +25,13 @@ export async function ask<T>(path: string, parameters: URLSearchParams, signal: 
   if (saved) {
     const answer = savedAnswer(path, parameters);
     if (answer === undefined || !isSavedChoice(path)) throw new Failure("not in this saved page");
+    keepShortNames(answer);
     return answer as T;
   }
   const asked = new URLSearchParams(parameters);
   asked.set("stacks", "table");
   const answer = await send<T & StackTable>("GET", `api/1/${path}?${asked}`, signal, progress);
+  keepShortNames(answer);
   return withStacks<T>(answer, answer);
 }
 

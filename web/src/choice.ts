@@ -34,6 +34,10 @@ export interface Choice {
   upright: boolean;
   focus: string;
   hide: string[];
+  /** Functions that only pass memory on: rows are named after their callers. */
+  allocators: string[];
+  /** Names are shown as they are: whole, and each row named after the innermost function. */
+  raw_names: boolean;
   merge: boolean;
   /** Whether frames of language libraries and of what runs before `main` are shown. */
   library: boolean;
@@ -49,11 +53,11 @@ export interface Choice {
 
 export const DEFAULT: Choice = {
   view: "overview", source: 0, from: null, to: null, left: null, right: null, at: null, b: null, other: null, metric: "live", measure: "bytes", filters: [],
-  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], merge: false, library: false, node: "", compared: "table", pick: "",
+  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], allocators: [], raw_names: false, merge: false, library: false, node: "", compared: "table", pick: "",
   theme: "", palette: "",
 };
 
-const LISTS: { [key in keyof Choice]?: string } = { filters: "filter", hide: "hide" };
+const LISTS: { [key in keyof Choice]?: string } = { filters: "filter", hide: "hide", allocators: "allocator" };
 
 /** The columns that something can be sorted by, whatever the view; each view has some of them. */
 const SORTS = [
@@ -133,6 +137,8 @@ export function parseChoice(fragment: string, wrong: string[] = []): Choice {
   choice.palette = oneOf("palette", ["safe"], "" as never);
   choice.filters = given.getAll("filter").filter((filter) => isFilter(filter) || (note("filter", filter), false));
   choice.hide = given.getAll("hide");
+  choice.allocators = given.getAll("allocator");
+  choice.raw_names = given.get("raw_names") === "1";
   return choice;
 }
 
@@ -160,11 +166,11 @@ export const ignored = signal<string[]>([]);
 export const choice = signal<Choice>(chosenInAddress());
 
 /** What a saved page has is of one window, one instant of it, and certain filters; of another file, of all of it. */
-const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], types: [], timeline: ["filters"], peak: ["from", "to", "filters"], compare: ["from", "to", "filters"] };
+const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], types: [], timeline: ["filters"], peak: ["from", "to", "filters"], compare: ["from", "to", "filters", "allocators", "raw_names"] };
 
 /** Whether the answers of a saved page are answers to what is chosen now. */
 export function isSavedChoice(path: string): boolean {
-  const names = path.startsWith("image/") ? [] : OF_THE_CHOICE[path] ?? ["from", "to", "at", "filters"];
+  const names = path.startsWith("image/") ? [] : OF_THE_CHOICE[path] ?? ["from", "to", "at", "filters", "allocators", "raw_names"];
   const then = parseChoice(savedChoice());
   const expected = then.source === choice.value.source ? then : DEFAULT;
   return names.every((name) => String(choice.value[name]) === String(expected[name]));
@@ -179,6 +185,8 @@ const FORGOTTEN: { [key in keyof Choice]?: (keyof Choice)[] } = {
   direction: ["node"],
   focus: ["node"],
   library: ["node"],
+  allocators: ["node", "pick"],
+  raw_names: ["node", "pick"],
 };
 
 /** A choice that the back button undoes; one of a drag (`step` false) replaces the one before. */
@@ -224,6 +232,11 @@ export function addFilter(filter: string): void {
 export function setFilter(kind: string, filter: string | null): void {
   const others = choice.value.filters.filter((each) => !each.startsWith(`${kind}:`));
   choose({ filters: filter === null ? others : [...others, filter] });
+}
+
+/** Names rows after the callers of a function. */
+export function treatAsAllocator(name: string): void {
+  if (!choice.value.allocators.includes(name)) choose({ allocators: [...choice.value.allocators, name] });
 }
 
 export function removeFilter(filter: string): void {

@@ -5,18 +5,20 @@ import { useAnswer } from "./answer";
 import { addFilter, choice, choose, removeFilter } from "./choice";
 import { isTimed, length, when } from "./clock";
 import * as format from "./format";
-import { clean } from "./names";
+import { clean, shown } from "./names";
 import { question } from "./question";
 import { has, source } from "./sources";
 
 export function Filters() {
   const [adding, setAdding] = useState(false);
-  const { filters, focus, hide } = choice.value;
+  const { filters, focus, hide, allocators, raw_names } = choice.value;
   return (
     <div class="filters" role="group" aria-label="Filters">
       {filters.map((filter) => <Chip key={filter} text={describe(filter)} exact={filter} remove={() => removeFilter(filter)} negate={() => choose({ filters: filters.map((each) => (each === filter ? negated(filter) : each)) })} />)}
-      {focus && choice.value.view === "flame" && <Chip text={`focus on ${clean(focus)}`} exact={`focus=${focus}`} remove={() => choose({ focus: "" })} />}
-      {choice.value.view === "flame" && hide.map((name) => <Chip key={name} text={`hidden: ${clean(name)}`} exact={`hide=${name}`} remove={() => choose({ hide: hide.filter((each) => each !== name) })} />)}
+      {focus && choice.value.view === "flame" && <Chip text={`focus on ${shown(focus)}`} exact={`focus=${focus}`} remove={() => choose({ focus: "" })} />}
+      {choice.value.view === "flame" && hide.map((name) => <Chip key={name} text={`hidden: ${shown(name)}`} exact={`hide=${name}`} remove={() => choose({ hide: hide.filter((each) => each !== name) })} />)}
+      {allocators.map((name) => <Chip key={name} text={`allocator: ${shown(name)}`} exact={`allocator=${name}`} remove={() => choose({ allocators: allocators.filter((each) => each !== name) })} />)}
+      {raw_names && <Chip text="names as they are" exact="raw_names=1" remove={() => choose({ raw_names: false })} />}
       <button type="button" class="add" id="add-filter" aria-haspopup="dialog" aria-expanded={adding} title="Add a filter (+)" onClick={() => setAdding(!adding)}>+ filter</button>
       {adding && <NewFilter close={() => { setAdding(false); document.getElementById("add-filter")?.focus(); }} />}
       {filters.length > 1 && <button type="button" class="quiet" onClick={() => choose({ filters: [] })}>clear all</button>}
@@ -56,7 +58,7 @@ export function describe(filter: string): string {
     case "inside": case "outside": {
       const [mode, ...text] = rest.split(":");
       const how = mode === "equal" ? "" : mode === "contains" ? "…" : "/";
-      return `${kind} ${how}${clean(text.join(":"))}${how}`;
+      return `${kind} ${how}${mode === "equal" ? shown(text.join(":")) : clean(text.join(":"))}${how}`;
     }
     case "site": return `site ${rest}`;
     default: return `${kind} ${clean(rest)}`;

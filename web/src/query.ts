@@ -80,6 +80,12 @@ export type Row = {
   frame?: Frame | null | null;
   /** For sites: the number of the stack. */
   stack?: Frame[];
+  /** For types that stacks show: the number of elements that the blocks have room for; null if the size of an element is not known. */
+  elements?: number | null | null;
+  /** For sites and functions: the pool that took the memory. */
+  pool?: string;
+  /** For sites that would look like another: what differs. */
+  detail?: string;
 } & Interval;
 
 /** A table. */
@@ -392,6 +398,10 @@ export type Change = {
   frame?: Frame | null | null;
   /** For sites: the number of the stack. */
   stack?: Frame[];
+  /** For sites: the pool that took the memory. */
+  pool?: string;
+  /** For sites that would look like another: what differs. */
+  detail?: string;
 };
 
 /** Two instants compared. */
@@ -418,6 +428,10 @@ export type GrowthSite = {
   key: string;
   /** The frame that names it, if it is a site. */
   frame: Frame | null;
+  /** The pool that took the memory. */
+  pool?: string;
+  /** Where another site would look the same: what differs. */
+  detail?: string;
   /** The number of its stack. */
   stack: Frame[];
   /** Bytes that were allocated in the window and are live at its end. */
@@ -458,6 +472,10 @@ export type LeakSite = {
   key: string;
   /** The frame that names it. */
   frame: Frame | null;
+  /** The pool that took the memory. */
+  pool?: string;
+  /** Where another would look the same: what differs. */
+  detail?: string;
   /** The number of its stack. */
   stack: Frame[];
   /** Its live bytes. */

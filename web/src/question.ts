@@ -10,7 +10,13 @@ export function about(path: string, extra: Extra = {}): Question | null {
   const file = source.value;
   if (!file) return null;
   const { from, to, at, filters } = choice.value;
-  return question(path, { source: file.id, from, to, at, filter: filters, ...extra });
+  return question(path, { source: file.id, from, to, at, filter: filters, ...naming(), ...extra });
+}
+
+/** How rows are to be named. */
+export function naming(): Extra {
+  const { allocators, raw_names } = choice.value;
+  return { allocator: allocators, raw_names: raw_names || null };
 }
 
 export function question(path: string, extra: Extra): Question {

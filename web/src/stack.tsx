@@ -1,10 +1,17 @@
 // Functions and stacks as text, with what can be done with them.
 import type { Frame, Row } from "./answers";
-import { addFilter, choose } from "./choice";
+import { addFilter, choice, choose, treatAsAllocator } from "./choice";
 import * as format from "./format";
-import { clean } from "./names";
+import { clean, shown } from "./names";
+import { saved } from "./saved";
 
+/** A frame's name as it is shown. */
 export function functionOf(frame?: Frame | null): string {
+  return shown(nameOf(frame) ?? frame?.address ?? "?");
+}
+
+/** A frame's whole name. */
+function wholeName(frame?: Frame | null): string {
   return clean(nameOf(frame) ?? frame?.address ?? "?");
 }
 
@@ -27,11 +34,13 @@ export function ownFrame(stack: Frame[]): Frame | undefined {
   return stack.find((frame) => !isLibrary(frame) && (frame.file || frame.module || frame.function)) ?? stack[0];
 }
 
-/** What a row is called: its function and place, or its key. */
-export function RowName({ row }: { row: Pick<Row, "key" | "frame"> }) {
+/** What a row is called: its pool, its function and place, or its key; and what tells it from another that would look the same. */
+export function RowName({ row }: { row: Pick<Row, "key" | "frame" | "pool" | "detail"> }) {
   const place = format.place(row.frame?.file, row.frame?.line);
-  if (!row.frame?.function) return <span class="name" title={clean(row.key)}>{clean(row.key)}</span>;
-  return <span class="name" title={`${functionOf(row.frame)}\n${clean(row.frame.file ?? "")}`}>{functionOf(row.frame)} {place && <small>{clean(place)}</small>}</span>;
+  const detail = row.detail && <small class="detail"> {clean(row.detail)}</small>;
+  const pool = row.pool && <>{clean(row.pool)} · </>;
+  if (!row.frame?.function) return <span class="name" title={clean(row.key)}>{pool}{shown(row.key)}{detail}</span>;
+  return <span class="name" title={`${wholeName(row.frame)}\n${clean(row.frame.file ?? "")}`}>{pool}{functionOf(row.frame)} {place && <small>{clean(place)}</small>}{detail}</span>;
 }
 
 /** For each of some rows of a list: its caller, or, where others that are called the same have that one, too, the first that none of them shares. */
@@ -59,6 +68,7 @@ export function FunctionActions({ name }: { name: string }) {
       <button type="button" onClick={() => choose({ view: "flame", focus: name })} title="Flame graph with callers above and callees below (f)">Focus</button>
       <button type="button" onClick={() => addFilter(`inside:equal:${name}`)} title="Only what is allocated inside this function (i)">Only inside</button>
       <button type="button" onClick={() => addFilter(`outside:equal:${name}`)} title="Only what is allocated outside of this function (o)">Not inside</button>
+      {!saved && !choice.value.raw_names && !choice.value.allocators.includes(name) && <button type="button" onClick={() => treatAsAllocator(name)} title="It only passes memory on: name rows after its callers">Treat as allocator</button>}
     </span>
   );
 }
@@ -94,7 +104,7 @@ function Frames({ frames }: { frames: Frame[] }) {
       {frames.map((frame, index) => (
         <li key={index} class={isLibrary(frame) ? "library" : ""}>
           {nameOf(frame)
-            ? <button type="button" class="frame" title="Focus the flame graph on this function" onClick={() => choose({ view: "flame", focus: nameOf(frame)! })}>{functionOf(frame)}</button>
+            ? <button type="button" class="frame" title={`${wholeName(frame)}\nFocus the flame graph on this function`} onClick={() => choose({ view: "flame", focus: nameOf(frame)! })}>{functionOf(frame)}</button>
             : <code>{functionOf(frame)}</code>}
           <small title={clean(frame.file ?? frame.module ?? "")}>{clean(format.place(frame.file, frame.line) || format.shortPath(frame.module ?? ""))}</small>
         </li>

@@ -128,7 +128,7 @@ test("the table has rows by everything, in any order, and tells callers and call
   await opened.locator(".table-row").first().click();
   await settled(opened);
   const around = await api(view, "callers?source=0&metric=allocated&function=service::handle");
-  assert.deepEqual(await opened.$$eval(".picked .neighbours button", (elements) => elements.map((each) => each.textContent)), [...around.callers, ...around.callees].map((each) => each.function));
+  assert.deepEqual(await opened.$$eval(".picked .neighbours button", (elements) => elements.map((each) => each.textContent)), [...around.callers, ...around.callees].map((each) => around.short_names?.[each.function] ?? each.function));
   await go(opened, "view=table&metric=peak&by=function&pick=service::Index::compact");
   await picture(opened, "table");
 

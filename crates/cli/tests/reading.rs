@@ -360,7 +360,7 @@ fn sites_and_functions_are_named_after_the_first_that_is_no_plumbing() {
     let place = Place::new();
     place.import("native.hw", &native());
     place.highwater("report native.hw").stdout_has(&["reserve\n", "load\n"]);
-    place.highwater("leaks native.hw --stacks full").stdout_has(&["load\n", "→ operator new(unsigned long)", "← main"]);
+    place.highwater("leaks native.hw --stacks full").stdout_has(&["load\n", "→ operator new\n", "← main"]);
     let functions = place.json("report native.hw --by function");
     let own = |name: &str| {
         let rows = functions["functions"].as_array().unwrap();

@@ -6,7 +6,7 @@
 use crate::format::{ExportError, ExportFormat, ExportOptions, Write};
 use highwater_formats::folded;
 use highwater_model::groups::{GroupBy, GroupKey, rows};
-use highwater_model::{Figures, FrameText, Snapshot, StackId, leading_plumbing};
+use highwater_model::{Figures, FrameText, Naming, Snapshot, StackId};
 use std::borrow::Cow;
 use std::io;
 
@@ -65,6 +65,7 @@ fn write(snapshot: &Snapshot, options: &ExportOptions<'_>, out: &mut dyn io::Wri
     let mut head: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
     head.extend(["function", "file", "line", "module", "stack"]);
     write!(out, "{}\r\n", head.join(","))?;
+    let naming = options.naming.cloned().unwrap_or_default();
     for row in rows(snapshot, GroupBy::Site, options.metric, options.keep) {
         let GroupKey::Site(stack) = row.key else { continue };
         for (name, figure) in COLUMNS {
@@ -73,14 +74,14 @@ fn write(snapshot: &Snapshot, options: &ExportOptions<'_>, out: &mut dyn io::Wri
             }
             out.write_all(b",")?;
         }
-        write_site(snapshot, stack, out)?;
+        write_site(snapshot, stack, &naming, out)?;
     }
     Ok(())
 }
 
-fn write_site(snapshot: &Snapshot, stack: StackId, out: &mut dyn io::Write) -> io::Result<()> {
+fn write_site(snapshot: &Snapshot, stack: StackId, naming: &Naming, out: &mut dyn io::Write) -> io::Result<()> {
     let frames: Vec<FrameText<'_>> = snapshot.catalog.frame_texts(stack).collect();
-    let own = frames.get(leading_plumbing(&frames)).or(frames.first()).copied().unwrap_or_default();
+    let own = frames.get(naming.passing_frames(&frames)).or(frames.first()).copied().unwrap_or_default();
     let line = if own.line == 0 { String::new() } else { own.line.to_string() };
     let names: Vec<String> = frames.iter().rev().map(folded::frame_name).collect();
     let name = folded::frame_name(&own);

@@ -136,7 +136,9 @@ fn frame_text(frame: &FrameText<'_>) -> String {
         (file, 0, _) => format!(" ({file})"),
         (file, line, _) => format!(" ({file}:{line})"),
     };
-    match frame.address {
+    // Code without a name lies at another address in every run, and at the same offset in its module.
+    let address = frame.unnamed_code().map_or(frame.address, |code| code.offset);
+    match address {
         0 => format!("{}{place}", frame_name(frame)),
         address => format!("{address:#X}: {}{place}", frame_name(frame)).replacen("0X", "0x", 1),
     }

@@ -2,8 +2,8 @@
 
 use crate::{csv, dhat, events, firefox, flamegraph, folded, json, memtrace, pprof, snapshot, speedscope};
 use highwater_formats::flamegraph::FlameGraphError;
-use highwater_model::Snapshot;
 use highwater_model::groups::{Keep, Metric};
+use highwater_model::{Naming, Snapshot};
 use highwater_store::Recording;
 use std::{fmt, io};
 
@@ -82,6 +82,8 @@ pub struct ExportOptions<'a> {
     pub metric: Metric,
     /// Only stacks with a frame that this filter accepts.
     pub keep: Keep<'a>,
+    /// How a format that names rows names them; by the rules alone if this is missing.
+    pub naming: Option<&'a Naming>,
     /// The version of the memtrace format.
     pub memtrace_version: u8,
     /// For [`Write::WithHistory`]: the events that led to the instant. `None` if only the instant is known, or if it was filtered block by block.

@@ -7,7 +7,8 @@
 use crate::blocks::Block;
 use crate::catalog::Catalog;
 use crate::figures::Figures;
-use crate::groups::{Addend, GroupBy, GroupKey, Keep, Metric, rows};
+use crate::groups::{Addend, GroupBy, GroupKey, Keep, Metric, rows_named};
+use crate::naming::Naming;
 use crate::row_identity::{CatalogIdentities, RowIdentities, RowIdentity};
 use crate::snapshot::Snapshot;
 use crate::stack_numbers::TooManyCalls;
@@ -89,7 +90,19 @@ impl Delta {
 ///
 /// Memory use is bounded by the rows, the names and the calls of both snapshots. Whole stacks are never stored.
 pub fn diff_rows(before: &Snapshot, after: &Snapshot, by: GroupBy, keep: Keep<'_>) -> Result<Vec<Delta>, TooManyCalls> {
-    let side = |snapshot| rows(snapshot, by, Metric::Live, keep).into_iter().map(|row| (row.key, row.figures));
+    diff_rows_named(before, after, by, keep, &Naming::default())
+}
+
+/// The same. `naming` decides to which function memory belongs.
+pub fn diff_rows_named(
+    before: &Snapshot,
+    after: &Snapshot,
+    by: GroupBy,
+    keep: Keep<'_>,
+    naming: &Naming,
+) -> Result<Vec<Delta>, TooManyCalls> {
+    let side =
+        |snapshot| rows_named(snapshot, by, Metric::Live, keep, naming).into_iter().map(|row| (row.key, row.figures));
     let mut deltas = pair_rows([(&before.catalog, side(before)), (&after.catalog, side(after))])?;
     deltas.retain(|delta| delta.live_bytes() != 0 || delta.live_blocks() != 0);
     deltas.sort_by_key(|delta| std::cmp::Reverse((delta.live_bytes().abs(), delta.live_blocks().abs())));

@@ -5,7 +5,7 @@ use crate::code_offset::CodeOffset;
 use crate::figures::Figures;
 use crate::heap::Heap;
 use crate::ids::{FrameId, StackId, StringId, ThreadId};
-use crate::plumbing::leading_plumbing;
+use crate::naming::Naming;
 use crate::snapshot::Snapshot;
 use crate::stack_numbers::StackNumbers;
 use crate::types::SiteTypes;
@@ -271,15 +271,20 @@ impl<T> Row<T> {
 /// Code without a name is matched as `module+0x1234`.
 pub type Keep<'a> = Option<&'a dyn Fn(&str) -> bool>;
 
-/// The rows of a snapshot, largest first by `metric`, without empty rows.
+/// The rows of a snapshot, largest first by `metric`, without empty rows. Functions are named by the rules alone, without what a user adds.
 pub fn rows(snapshot: &Snapshot, by: GroupBy, metric: Metric, keep: Keep<'_>) -> Vec<Row> {
+    rows_named(snapshot, by, metric, keep, &Naming::default())
+}
+
+/// The rows of a snapshot. `naming` decides to which function memory belongs.
+pub fn rows_named(snapshot: &Snapshot, by: GroupBy, metric: Metric, keep: Keep<'_>, naming: &Naming) -> Vec<Row> {
     let catalog = &*snapshot.catalog;
     let accounts = &snapshot.accounts;
     let mut rows = match by {
         GroupBy::Site => sites(snapshot, keep).map(|(stack, figures)| row(GroupKey::Site(stack), figures)).collect(),
         GroupBy::Function | GroupBy::File | GroupBy::Module | GroupBy::Line => {
             let sites = sites(snapshot, keep).map(|(stack, figures)| (stack, *figures));
-            let grouped = rows_by_frame(catalog, by, sites, usize::MAX, || Ok::<_, Infallible>(()));
+            let grouped = rows_by_frame(catalog, naming, by, sites, usize::MAX, || Ok::<_, Infallible>(()));
             grouped.unwrap_or_else(|never| match never {})
         }
         GroupBy::Thread => accounts
@@ -290,7 +295,7 @@ pub fn rows(snapshot: &Snapshot, by: GroupBy, metric: Metric, keep: Keep<'_>) ->
             })
             .map(|thread| row(GroupKey::Thread(thread.id), &thread.figures))
             .collect(),
-        GroupBy::Type => by_type(snapshot, keep),
+        GroupBy::Type => by_type(snapshot, keep, naming),
         GroupBy::Heap => by_heap(snapshot, keep),
         GroupBy::Task => by_task(snapshot, metric, keep),
     };
@@ -388,6 +393,7 @@ impl From<FrameKey<'_>> for GroupKey {
 /// each stack, and its error ends the work.
 pub fn rows_by_frame<T: Addend, E>(
     catalog: &Catalog,
+    naming: &Naming,
     by: GroupBy,
     sites: impl Iterator<Item = (StackId, T)>,
     most_frames: usize,
@@ -397,7 +403,7 @@ pub fn rows_by_frame<T: Addend, E>(
     for (stack, amount) in sites {
         go_on()?;
         let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(most_frames).collect();
-        let own = frames.get(leading_plumbing(&frames)).map_or(FrameKey::UNKNOWN, |frame| frame.key_by(by));
+        let own = frames.get(naming.passing_frames(&frames)).map_or(FrameKey::UNKNOWN, |frame| frame.key_by(by));
         groups.entry(own).or_default().0.add(&amount);
         let mut keys: Vec<FrameKey<'_>> = frames.iter().map(|frame| frame.key_by(by)).collect();
         if keys.is_empty() {
@@ -414,9 +420,9 @@ pub fn rows_by_frame<T: Addend, E>(
 }
 
 /// Blocks have the types that their source names. If it names none, the stacks show them.
-fn by_type(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Row> {
+fn by_type(snapshot: &Snapshot, keep: Keep<'_>, naming: &Naming) -> Vec<Row> {
     if snapshot.has_site_types() {
-        return by_site_type(snapshot, keep);
+        return by_site_type(snapshot, keep, naming);
     }
     let mut groups: BTreeMap<&str, Figures> = BTreeMap::new();
     for (tag, figures) in snapshot.catalog.tags().iter().zip(snapshot.accounts.tags()) {
@@ -428,8 +434,8 @@ fn by_type(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Row> {
     groups.into_iter().map(|(name, figures)| row(GroupKey::Name(name.to_owned()), &figures)).collect()
 }
 
-fn by_site_type(snapshot: &Snapshot, keep: Keep<'_>) -> Vec<Row> {
-    let mut types = SiteTypes::new(&snapshot.catalog);
+fn by_site_type(snapshot: &Snapshot, keep: Keep<'_>, naming: &Naming) -> Vec<Row> {
+    let mut types = SiteTypes::new(&snapshot.catalog, naming);
     let mut groups: BTreeMap<String, Figures> = BTreeMap::new();
     for (stack, figures) in snapshot.accounts.sites().iter().filter(|(_, figures)| !figures.is_empty()) {
         let found = types.of(&snapshot.catalog, stack);

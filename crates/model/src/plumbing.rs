@@ -1,23 +1,30 @@
 //! Functions that only pass requests for memory on: allocators, and the parts of language libraries that call them.
 //!
 //! Every native stack begins with some of them, and they do not show which code needed the memory. Reports therefore name a site after its first
-//! function that is not plumbing. The list errs towards showing too much: a function that is not listed here counts as the program's own.
+//! function that is not plumbing, and not a [wrapper](crate::is_wrapper) either. The list errs towards showing too much: a function that is not listed here counts as the program's own.
 
 use crate::catalog::FrameText;
 
 /// How many unknown frames may be skipped for one that has a name.
 const MOST_NAMELESS: usize = 2;
 
-/// How many of the frames of a stack, innermost first, are plumbing. The next frame is the first of the program's own. 0 if all frames are plumbing.
-/// Frames of which only the address is known are not useful either: up to two of them are skipped, if a named frame follows.
-pub fn leading_plumbing(innermost_first: &[FrameText<'_>]) -> usize {
-    let own = innermost_first
-        .iter()
-        .position(|frame| !is_plumbing(frame.function) && !is_library_source(frame.file) && !is_in_allocator(frame));
-    let own = own.unwrap_or(0);
-    let nameless = innermost_first[own..].iter().take_while(|frame| is_nameless(frame)).count();
-    let is_named_then = (1..=MOST_NAMELESS).contains(&nameless) && own + nameless < innermost_first.len();
-    if is_named_then { own + nameless } else { own }
+/// How many frames of which only the address is known come before a named one, up to two of them: the named one is more useful.
+pub(crate) fn useless_frames(innermost_first: &[FrameText<'_>]) -> usize {
+    let nameless = innermost_first.iter().take_while(|frame| is_nameless(frame)).count();
+    if nameless <= MOST_NAMELESS && nameless < innermost_first.len() { nameless } else { 0 }
+}
+
+/// True for an allocator's own function.
+pub(crate) fn is_allocator(frame: &FrameText<'_>) -> bool {
+    let function = frame.function;
+    let is_known = is_of_c(function) || is_rust_symbol(function) || function.starts_with("operator new");
+    // Our own allocator, in programs that record themselves.
+    is_known || is_in_allocator(frame) || frame.file.ends_with("highwater/src/alloc.rs")
+}
+
+/// True for a part of a language's library that uses an allocator.
+pub(crate) fn is_library(frame: &FrameText<'_>) -> bool {
+    is_library_source(frame.file) || is_plumbing(frame.function)
 }
 
 fn is_nameless(frame: &FrameText<'_>) -> bool {
@@ -154,14 +161,19 @@ const RUST_MODULES: [&str; 24] = [
 /// Whether a Rust function is plumbing. This includes methods of library types, `<alloc::vec::Vec<T> as core::clone::Clone>::clone`, and
 /// implementations of library traits for other types, `<T as alloc::slice::hack::ConvertVec>::to_vec`.
 fn is_of_rust(function: &str) -> bool {
-    let symbol = function.strip_prefix("__rustc::").unwrap_or(function);
-    let stripped = ["__rust_", "__rdl_", "__rg_"].iter().find_map(|prefix| symbol.strip_prefix(prefix));
-    if stripped.is_some_and(|name| RUST_SYMBOLS.contains(&name)) {
+    if is_rust_symbol(function) {
         return true;
     }
     let in_library = |path: &str| RUST_MODULES.iter().any(|module| path.starts_with(module));
     let path = function.trim_start_matches('<');
     in_library(path) || function.starts_with('<') && function.split(" as ").skip(1).any(in_library)
+}
+
+/// Whether a function is one of those through which Rust's allocator is called.
+fn is_rust_symbol(function: &str) -> bool {
+    let symbol = function.strip_prefix("__rustc::").unwrap_or(function);
+    let stripped = ["__rust_", "__rdl_", "__rg_"].iter().find_map(|prefix| symbol.strip_prefix(prefix));
+    stripped.is_some_and(|name| RUST_SYMBOLS.contains(&name))
 }
 
 /// Templates of the namespace `std`.
@@ -234,6 +246,11 @@ fn without_result_type(function: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::naming::Naming;
+
+    fn leading_plumbing(frames: &[FrameText<'_>]) -> usize {
+        Naming::default().passing_frames(frames)
+    }
 
     #[test]
     fn allocators_and_what_calls_them_for_others_are_plumbing() {

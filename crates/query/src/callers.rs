@@ -57,7 +57,7 @@ pub fn callers(query: &Query, function: &str, work: &Work<'_>) -> Result<Callers
             continue;
         }
         total.add(row.amount);
-        if indexes[0] == 0 {
+        if indexes.contains(&query.naming.passing_frames(&frames)) {
             own.add(row.amount);
         }
         // A stack counts once for each neighbour, even if the function calls itself.

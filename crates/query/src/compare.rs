@@ -3,14 +3,14 @@
 use crate::error::QueryError;
 use crate::grouping::{RowAmount, rows_of, sites};
 use crate::measure::{Amount, Measured, measure_by};
-use crate::names::{is_found, key_text, own_frame_of};
+use crate::names::{details_of, is_found, key_text, own_frame_of, pool_of};
 use crate::query::Query;
 use crate::stacks::no_stacks;
-use crate::tree::{FrameTree, TreeAnswer, TreeOptions, Weighed, frames_of};
+use crate::tree::{FrameTree, ShownFrames, TreeAnswer, TreeOptions, Weighed, frames_of};
 use highwater_formats::json::{FrameAnswer, StackTableAnswer};
-use highwater_model::Catalog;
 use highwater_model::diff::{Delta, pair_rows};
 use highwater_model::groups::{Addend, GroupBy, GroupKey, Row};
+use highwater_model::{Catalog, Naming, StackId};
 use highwater_store::history::Work;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -82,6 +82,14 @@ pub struct ChangeAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional, type = "Frame[]"))]
     pub stack: Option<Option<u32>>,
+    /// For sites: the pool that took the memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub pool: Option<&'static str>,
+    /// For sites that would look like another: what differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub detail: Option<String>,
 }
 
 /// Two instants compared.
@@ -132,9 +140,10 @@ pub fn compare(
     let search = options.search.to_lowercase();
     let measured = [measure_by(before, by, work)?, measure_by(after, by, work)?];
     let catalogs = [&**before.history.catalog(), &**after.history.catalog()];
+    let naming = &after.naming;
     let side = |at: usize| {
-        let is_wanted = |row: &Row<RowAmount>| search.is_empty() || is_found(catalogs[at], &row.key, &search);
-        let rows = rows_of(&measured[at], catalogs[at], by, work)?;
+        let is_wanted = |row: &Row<RowAmount>| search.is_empty() || is_found(naming, catalogs[at], &row.key, &search);
+        let rows = rows_of(&measured[at], (catalogs[at], naming), by, work)?;
         let amount = |row: Row<RowAmount>| (row.key, row.figures.amount);
         Ok::<_, QueryError>((catalogs[at], rows.into_iter().filter(is_wanted).map(amount).collect::<Vec<_>>()))
     };
@@ -154,8 +163,9 @@ pub fn compare(
             stacks.add(side, *stack)?;
         }
     }
-    let row = |delta: &Delta<Amount>| {
-        let mut row = change_answer(delta, catalogs);
+    let details = details_of(naming, shown.iter().map(|delta| site_of(delta, catalogs)));
+    let row = |(delta, detail): (&Delta<Amount>, Option<String>)| {
+        let mut row = ChangeAnswer { detail, ..change_answer(delta, catalogs, naming) };
         if let Some((side, GroupKey::Site(stack))) = delta.key() {
             row.stack = Some(stacks.number(side, *stack));
         }
@@ -172,13 +182,21 @@ pub fn compare(
         after: side(&measured[1]),
         change: WholeChange { bytes: change_of(old, new), blocks: difference(old.blocks, new.blocks) },
         count: changed.len(),
-        rows: shown.iter().map(row).collect(),
-        tree: both_trees([&measured[0], &measured[1]], catalogs, &options.tree, work)?,
+        rows: shown.iter().zip(details).map(row).collect(),
+        tree: both_trees([&measured[0], &measured[1]], catalogs, (&options.tree, naming), work)?,
         stacks: (by == GroupBy::Site).then(|| stacks.table()),
     })
 }
 
-fn change_answer(delta: &Delta<Amount>, catalogs: [&Catalog; 2]) -> ChangeAnswer {
+/// The site of a row, and the catalog that its handle refers to.
+fn site_of<'a>(delta: &Delta<Amount>, catalogs: [&'a Catalog; 2]) -> Option<(&'a Catalog, StackId)> {
+    match delta.key() {
+        Some((side, GroupKey::Site(stack))) => Some((catalogs[side], *stack)),
+        _ => None,
+    }
+}
+
+fn change_answer(delta: &Delta<Amount>, catalogs: [&Catalog; 2], naming: &Naming) -> ChangeAnswer {
     let [old, new] = delta.amounts();
     let what = match (old.blocks, new.blocks) {
         (0, _) => "came",
@@ -193,7 +211,7 @@ fn change_answer(delta: &Delta<Amount>, catalogs: [&Catalog; 2]) -> ChangeAnswer
     };
     let key = delta.key();
     ChangeAnswer {
-        key: key.map_or_else(String::new, |(side, key)| key_text(catalogs[side], key)),
+        key: key.map_or_else(String::new, |(side, key)| key_text(naming, catalogs[side], key)),
         id_a: id(&delta.before),
         id_b: id(&delta.after),
         before: old.value,
@@ -202,10 +220,9 @@ fn change_answer(delta: &Delta<Amount>, catalogs: [&Catalog; 2]) -> ChangeAnswer
         blocks_before: old.blocks,
         blocks_after: new.blocks,
         what,
-        frame: match key {
-            Some((side, GroupKey::Site(stack))) => Some(own_frame_of(catalogs[side], *stack)),
-            _ => None,
-        },
+        frame: site_of(delta, catalogs).map(|(catalog, stack)| own_frame_of(naming, catalog, stack)),
+        pool: site_of(delta, catalogs).and_then(|(catalog, stack)| pool_of(naming, catalog, stack)),
+        detail: None,
         stack: None,
     }
 }
@@ -214,7 +231,7 @@ fn change_answer(delta: &Delta<Amount>, catalogs: [&Catalog; 2]) -> ChangeAnswer
 fn both_trees(
     measured: [&Measured; 2],
     catalogs: [&Catalog; 2],
-    options: &TreeOptions,
+    (options, naming): (&TreeOptions, &Naming),
     work: &Work<'_>,
 ) -> Result<TreeAnswer, QueryError> {
     let side = |at: usize| (catalogs[at], sites(measured[at]).map(|(stack, row)| (GroupKey::Site(stack), row.amount)));
@@ -229,12 +246,13 @@ fn both_trees(
         // The frames of both sides have the same text.
         let first = if delta.before.is_some() { 0 } else { 1 };
         let Some((GroupKey::Site(stack), _)) = [&delta.before, &delta.after][first] else { continue };
-        let mut frames = frames_of(catalogs[first], *stack);
-        frames.reverse();
+        let frames = frames_of(catalogs[first], *stack);
+        let shown = ShownFrames::of(&frames, options, naming);
         let [old, new] = delta.amounts();
         let weighed =
             Weighed { value: old.sum.max(new.sum), blocks: old.blocks.max(new.blocks), sides: [old.sum, new.sum] };
-        tree.add(&frames, weighed, options);
+        tree.add(shown.outermost_first(), shown.library_call, weighed, options);
     }
+    tree.add_library_calls();
     Ok(tree.answer(options.least_share, true))
 }

@@ -3,7 +3,7 @@
 use crate::filter::{BlockTest, Filter};
 use crate::names::label;
 use highwater_model::groups::NO_TASK;
-use highwater_model::{Catalog, Frame, SiteTypes, StackId, StringId, TagId};
+use highwater_model::{Catalog, Frame, Naming, SiteTypes, StackId, StringId, TagId};
 use highwater_store::history::{BlockEventRow, BlockFacts, BlockLife, Cause};
 use rustc_hash::FxHashMap;
 
@@ -171,7 +171,7 @@ fn functions_that(catalog: &Catalog, is_meant: impl Fn(&str) -> bool) -> Vec<boo
 
 /// For each stack, whether it shows this type.
 fn stacks_of_type(catalog: &Catalog, name: &str) -> Vec<bool> {
-    let mut types = SiteTypes::new(catalog);
+    let mut types = SiteTypes::new(catalog, &Naming::default());
     let mut is_it = |stack: StackId| types.of(catalog, stack).name == name;
     (0..catalog.stacks.nodes().len() as u32).map(|stack| is_it(StackId(stack))).collect()
 }

@@ -2,10 +2,10 @@
 
 use crate::grouping::RowAmount;
 use crate::measure::{Amounts, Figured, Measured};
-use crate::names::{key_text, own_frame_of};
+use crate::names::{details_of, key_text, own_frame_of, pool_of};
 use highwater_formats::json::{self, DocumentStacks, FrameAnswer};
 use highwater_model::groups::{GroupBy, GroupKey, Row};
-use highwater_model::{Catalog, Figures, Snapshot, ThreadId};
+use highwater_model::{Catalog, Figures, Naming, Snapshot, ThreadId};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -105,6 +105,14 @@ pub struct RowAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional = nullable))]
     pub elements: Option<Option<u64>>,
+    /// For sites and functions: the pool that took the memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub pool: Option<&'static str>,
+    /// For sites that would look like another: what differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub detail: Option<String>,
     /// All figures, unless a filter looks at single blocks.
     #[serde(flatten)]
     #[cfg_attr(test, ts(skip))]
@@ -113,10 +121,10 @@ pub struct RowAnswer {
 
 impl RowAnswer {
     /// A row of a measurement. Its stack must be among `stacks`.
-    pub fn new(
+    fn new(
         row: &Row<RowAmount>,
         measured: &Measured,
-        catalog: &Catalog,
+        (catalog, naming): (&Catalog, &Naming),
         by: GroupBy,
         stacks: &DocumentStacks<'_>,
     ) -> Self {
@@ -128,7 +136,7 @@ impl RowAnswer {
         };
         let with_callees = |value: u64| by.has_callees().then_some(value);
         Self {
-            key: key_text(catalog, &row.key),
+            key: key_text(naming, catalog, &row.key),
             id: match row.key {
                 GroupKey::Site(stack) => Some(stack.0.into()),
                 GroupKey::Thread(ThreadId(id)) => Some(id),
@@ -140,10 +148,28 @@ impl RowAnswer {
             own: with_callees(own.value),
             total: with_callees(total.value),
             total_blocks: with_callees(total.blocks),
-            frame: row.site().map(|stack| own_frame_of(catalog, stack)),
+            frame: row.site().map(|stack| own_frame_of(naming, catalog, stack)),
             stack: row.site().map(|stack| stacks.number(0, stack)),
             elements: None,
+            pool: match &row.key {
+                GroupKey::Site(stack) => pool_of(naming, catalog, *stack),
+                GroupKey::Name(name) if by == GroupBy::Function => naming.pool_of_function(name),
+                _ => None,
+            },
+            detail: None,
             figures,
         }
+    }
+    /// The rows of a table, with what tells those apart that look the same.
+    pub fn table(
+        rows: &[Row<RowAmount>],
+        measured: &Measured,
+        (catalog, naming): (&Catalog, &Naming),
+        by: GroupBy,
+        stacks: &DocumentStacks<'_>,
+    ) -> Vec<Self> {
+        let details = details_of(naming, rows.iter().map(|row| Some((catalog, row.site()?))));
+        let row = |(row, detail)| Self { detail, ..Self::new(row, measured, (catalog, naming), by, stacks) };
+        rows.iter().zip(details).map(row).collect()
     }
 }

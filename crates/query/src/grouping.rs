@@ -4,7 +4,7 @@ use crate::error::QueryError;
 use crate::measure::{Amount, Amounts, Measured, amount_of};
 use crate::stacks::MOST_FRAMES;
 use highwater_model::groups::{self, Addend, GroupBy, GroupKey, NO_TASK, Row, rows_by_frame};
-use highwater_model::{Catalog, ElementSum, Figures, SiteTypes, StackId, StringId, Tag};
+use highwater_model::{Catalog, ElementSum, Figures, Naming, SiteTypes, StackId, StringId, Tag};
 use highwater_store::history::Work;
 use std::collections::BTreeMap;
 
@@ -29,16 +29,16 @@ impl Addend for RowAmount {
 /// The rows of a measurement, without empty ones; in no particular order.
 pub fn rows_of(
     measured: &Measured,
-    catalog: &Catalog,
+    (catalog, naming): (&Catalog, &Naming),
     by: GroupBy,
     work: &Work<'_>,
 ) -> Result<Vec<Row<RowAmount>>, QueryError> {
     let mut rows = match by {
         GroupBy::Site => sites(measured).map(|(stack, amount)| row(GroupKey::Site(stack), amount)).collect(),
         GroupBy::Function | GroupBy::File | GroupBy::Module | GroupBy::Line => {
-            rows_by_frame(catalog, by, sites(measured), MOST_FRAMES, || work.go_on())?
+            rows_by_frame(catalog, naming, by, sites(measured), MOST_FRAMES, || work.go_on())?
         }
-        GroupBy::Type if measured.has_site_types => by_site_type(measured, catalog),
+        GroupBy::Type if measured.has_site_types => by_site_type(measured, catalog, naming),
         GroupBy::Thread | GroupBy::Type | GroupBy::Heap | GroupBy::Task => by_owner(measured, catalog, by),
     };
     rows.retain(|row| !row.inclusive.amount.is_nothing());
@@ -80,8 +80,8 @@ pub fn owner_key(catalog: &Catalog, by: GroupBy, tag: Tag) -> GroupKey {
 }
 
 /// The rows of the types that stacks show.
-fn by_site_type(measured: &Measured, catalog: &Catalog) -> Vec<Row<RowAmount>> {
-    let mut types = SiteTypes::new(catalog);
+fn by_site_type(measured: &Measured, catalog: &Catalog, naming: &Naming) -> Vec<Row<RowAmount>> {
+    let mut types = SiteTypes::new(catalog, naming);
     let mut sums: BTreeMap<String, RowAmount> = BTreeMap::new();
     for (stack, amount) in sites(measured) {
         let found = types.of(catalog, stack);
@@ -94,8 +94,8 @@ fn by_site_type(measured: &Measured, catalog: &Catalog) -> Vec<Row<RowAmount>> {
 }
 
 /// The number of elements that the blocks of each type have room for; `None` if the size of an element is not known.
-pub fn elements_by_type(measured: &Measured, catalog: &Catalog) -> BTreeMap<String, Option<u64>> {
-    let mut types = SiteTypes::new(catalog);
+pub fn elements_by_type(measured: &Measured, catalog: &Catalog, naming: &Naming) -> BTreeMap<String, Option<u64>> {
+    let mut types = SiteTypes::new(catalog, naming);
     let mut sums: BTreeMap<String, ElementSum> = BTreeMap::new();
     for (stack, RowAmount { amount, .. }) in sites(measured) {
         let found = types.of(catalog, stack);

@@ -9,7 +9,7 @@ use crate::error::QueryError;
 use crate::grouping::owner_key;
 use crate::lives::{blocks_of, deaths};
 use crate::measure::{NO_BLOCKS, must_have_blocks};
-use crate::names::{is_found, key_text, own_frame_of};
+use crate::names::{details_of, is_found, key_text, own_frame_of, pool_of};
 use crate::query::Query;
 use crate::stacks::no_stacks;
 use highwater_formats::json::{FrameAnswer, StackTableAnswer};
@@ -49,6 +49,14 @@ pub struct GrowthSite {
     pub key: String,
     /// The frame that names it, if it is a site.
     pub frame: Option<FrameAnswer>,
+    /// The pool that took the memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub pool: Option<&'static str>,
+    /// Where another site would look the same: what differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub detail: Option<String>,
     /// The number of its stack.
     #[cfg_attr(test, ts(type = "Frame[]"))]
     pub stack: Option<u32>,
@@ -101,7 +109,7 @@ struct GrowthRows {
 impl GrowthRows {
     fn new(by: GroupBy, query: &Query) -> Self {
         let has_site_types = by == GroupBy::Type && query.has_site_types();
-        let site_types = has_site_types.then(|| SiteTypes::new(query.history.catalog()));
+        let site_types = has_site_types.then(|| SiteTypes::new(query.history.catalog(), &query.naming));
         Self { by, owners: Vec::new(), known: FxHashMap::default(), numbers: BTreeMap::new(), site_types }
     }
 
@@ -163,13 +171,16 @@ struct BornAtPoint {
     blocks: u64,
 }
 
+/// Score, growth, steadiness and number of a row, and its blocks.
+type RankedSite = (f64, f64, f64, u32, SiteSurvivors);
+
 /// Sites by how steadily their blocks grow in the window.
 pub fn growth(query: &Query, options: &GrowthOptions, work: &Work<'_>) -> Result<GrowthAnswer, QueryError> {
     let GrowthOptions { limit, is_ascending, .. } = *options;
     let points = options.points.max(2);
     let search = options.search.to_lowercase();
     let history = &query.history;
-    let catalog = history.catalog();
+    let (catalog, naming) = (history.catalog(), &query.naming);
     let filter = CompiledFilter::new(&query.filters, catalog);
     let mut rows = GrowthRows::new(options.by, query);
     let (times, sites) = match history.source().is_states() {
@@ -178,7 +189,7 @@ pub fn growth(query: &Query, options: &GrowthOptions, work: &Work<'_>) -> Result
         false => of_blocks(query, &filter, points, &mut rows, work)?,
     };
     let points = times.len();
-    let mut ranked: Vec<(f64, f64, f64, u32, SiteSurvivors)> = sites
+    let mut ranked: Vec<RankedSite> = sites
         .into_iter()
         .map(|(row, survivors)| {
             let (growth, steadiness) = trend(&times, &curve(&survivors, points, |born| born.bytes));
@@ -187,7 +198,7 @@ pub fn growth(query: &Query, options: &GrowthOptions, work: &Work<'_>) -> Result
         .collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| (b.4.bytes, a.3).cmp(&(a.4.bytes, b.3))));
     if !search.is_empty() {
-        ranked.retain(|(_, _, _, row, _)| is_found(catalog, &rows.key(*row), &search));
+        ranked.retain(|(_, _, _, row, _)| is_found(naming, catalog, &rows.key(*row), &search));
     }
     if is_ascending {
         ranked.reverse();
@@ -207,10 +218,13 @@ pub fn growth(query: &Query, options: &GrowthOptions, work: &Work<'_>) -> Result
     }
     let is_untimed = history.source().is_untimed();
     let stack_of = |row: u32| (options.by == GroupBy::Site).then_some(StackId(row));
-    let site = |(score, growth, steadiness, row, survivors): &(f64, f64, f64, u32, SiteSurvivors)| GrowthSite {
+    let details = details_of(naming, ranked.iter().map(|(_, _, _, row, _)| Some((&**catalog, stack_of(*row)?))));
+    let site = |((score, growth, steadiness, row, survivors), detail): (&RankedSite, Option<String>)| GrowthSite {
         id: *row,
-        key: key_text(catalog, &rows.key(*row)),
-        frame: stack_of(*row).and_then(|stack| own_frame_of(catalog, stack)),
+        key: key_text(naming, catalog, &rows.key(*row)),
+        frame: stack_of(*row).and_then(|stack| own_frame_of(naming, catalog, stack)),
+        pool: stack_of(*row).and_then(|stack| pool_of(naming, catalog, stack)),
+        detail,
         stack: stack_of(*row).and_then(|stack| stacks.number(0, stack)),
         live_bytes: survivors.bytes.rounded(),
         live_blocks: survivors.blocks,
@@ -222,7 +236,7 @@ pub fn growth(query: &Query, options: &GrowthOptions, work: &Work<'_>) -> Result
         score: *score,
         oldest_ns: survivors.oldest,
     };
-    Ok(GrowthAnswer { t: times, count, sites: ranked.iter().map(site).collect(), stacks: stacks.table() })
+    Ok(GrowthAnswer { t: times, count, sites: ranked.iter().zip(details).map(site).collect(), stacks: stacks.table() })
 }
 
 /// The sites of surviving blocks, and the times of the points.

@@ -6,13 +6,13 @@
 use crate::compiled_filter::CompiledFilter;
 use crate::error::QueryError;
 use crate::grouping::owner_key;
-use crate::names::{key_text, own_frame_of};
+use crate::names::{details_of, key_text, own_frame_of, pool_of};
 use crate::population::Population;
 use crate::query::Query;
 use crate::stacks::no_stacks;
 use highwater_formats::json::{FrameAnswer, StackTableAnswer};
 use highwater_model::groups::{Addend, GroupBy, GroupKey, rows_by_frame};
-use highwater_model::{ByteSum, Nanos, SiteTypes, Snapshot, StackId, TagId};
+use highwater_model::{ByteSum, Naming, Nanos, SiteTypes, Snapshot, StackId, TagId};
 use highwater_store::history::{ColumnSet, Work};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -37,6 +37,14 @@ pub struct LeakSite {
     pub key: String,
     /// The frame that names it.
     pub frame: Option<FrameAnswer>,
+    /// The pool that took the memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub pool: Option<&'static str>,
+    /// Where another would look the same: what differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub detail: Option<String>,
     /// The number of its stack.
     #[cfg_attr(test, ts(type = "Frame[]"))]
     pub stack: Option<u32>,
@@ -125,10 +133,14 @@ pub fn leaks(query: &Query, options: &LeaksOptions, work: &Work<'_>) -> Result<L
     let shown = &all[..options.limit.min(all.len())];
     let mut stacks = no_stacks([&**catalog]);
     shown.iter().try_for_each(|(stack, _)| stacks.add(0, *stack))?;
-    let site = |(stack, site): &(StackId, LiveSite)| LeakSite {
+    let naming = &query.naming;
+    let details = details_of(naming, shown.iter().map(|(stack, _)| Some((&**catalog, *stack))));
+    let site = |((stack, site), detail): (&(StackId, LiveSite), Option<String>)| LeakSite {
         id: stack.0,
-        key: key_text(catalog, &GroupKey::Site(*stack)),
-        frame: own_frame_of(catalog, *stack),
+        key: key_text(naming, catalog, &GroupKey::Site(*stack)),
+        frame: own_frame_of(naming, catalog, *stack),
+        pool: pool_of(naming, catalog, *stack),
+        detail,
         stack: stacks.number(0, *stack),
         live_bytes: site.bytes.rounded(),
         live_blocks: site.blocks,
@@ -141,16 +153,16 @@ pub fn leaks(query: &Query, options: &LeaksOptions, work: &Work<'_>) -> Result<L
         live_bytes: bytes.rounded(),
         live_blocks: blocks,
         count: all.len(),
-        sites: shown.iter().map(site).collect(),
+        sites: shown.iter().zip(details).map(site).collect(),
         stacks: stacks.table(),
     })
 }
 
 /// The time of birth of the oldest live block of each row.
-pub fn oldest_births(snapshot: &Snapshot, by: GroupBy) -> BTreeMap<GroupKey, Nanos> {
+pub fn oldest_births(snapshot: &Snapshot, by: GroupBy, naming: &Naming) -> BTreeMap<GroupKey, Nanos> {
     let catalog = &*snapshot.catalog;
     let by_site_type = by == GroupBy::Type && snapshot.has_site_types();
-    let mut types = SiteTypes::new(catalog);
+    let mut types = SiteTypes::new(catalog, naming);
     let mut births: FxHashMap<(StackId, TagId, u32), Nanos> = FxHashMap::default();
     for block in snapshot.accounts.blocks() {
         let owners = if by.is_by_owner() && !by_site_type {
@@ -162,7 +174,7 @@ pub fn oldest_births(snapshot: &Snapshot, by: GroupBy) -> BTreeMap<GroupKey, Nan
     }
     if by.has_callees() {
         let sites = births.into_iter().map(|((stack, ..), birth)| (stack, Oldest(Some(birth))));
-        let rows = rows_by_frame(catalog, by, sites, usize::MAX, || Ok::<_, Infallible>(()));
+        let rows = rows_by_frame(catalog, naming, by, sites, usize::MAX, || Ok::<_, Infallible>(()));
         let rows = rows.unwrap_or_else(|never| match never {});
         return rows.into_iter().filter_map(|row| Some((row.key, row.figures.0?))).collect();
     }

@@ -3,7 +3,7 @@
 use crate::stacks::MOST_FRAMES;
 use highwater_formats::json::{FrameAnswer, frame};
 use highwater_model::groups::GroupKey;
-use highwater_model::{Catalog, CodeOffset, FrameText, StackId, leading_plumbing};
+use highwater_model::{Catalog, CodeOffset, FrameText, Naming, RowDetails, StackId};
 
 /// The name of something of which nothing is known.
 pub const UNKNOWN: &str = "[unknown]";
@@ -31,12 +31,12 @@ pub fn place(frame: &FrameText<'_>) -> String {
 }
 
 /// The frame that names a site: the innermost one that belongs to the program itself.
-pub fn own_frame<'a>(frames: &[FrameText<'a>]) -> Option<FrameText<'a>> {
-    frames.get(leading_plumbing(frames)).copied()
+pub fn own_frame<'a>(naming: &Naming, frames: &[FrameText<'a>]) -> Option<FrameText<'a>> {
+    frames.get(naming.passing_frames(frames)).copied()
 }
 
 /// The name of a row, for people.
-pub fn key_text(catalog: &Catalog, key: &GroupKey) -> String {
+pub fn key_text(naming: &Naming, catalog: &Catalog, key: &GroupKey) -> String {
     match key {
         GroupKey::Name(name) if name.is_empty() => UNKNOWN.to_owned(),
         GroupKey::Name(name) => name.clone(),
@@ -47,25 +47,42 @@ pub fn key_text(catalog: &Catalog, key: &GroupKey) -> String {
         },
         GroupKey::Site(stack) => {
             let frames: Vec<FrameText<'_>> = catalog.frame_texts(*stack).take(MOST_FRAMES).collect();
-            own_frame(&frames).map_or_else(|| UNKNOWN.to_owned(), |frame| label(&frame))
+            own_frame(naming, &frames).map_or_else(|| UNKNOWN.to_owned(), |frame| label(&frame))
         }
     }
 }
 
 /// Whether a text, in lower case, occurs in the name of a row, or in any frame of a site.
-pub fn is_found(catalog: &Catalog, key: &GroupKey, search: &str) -> bool {
+pub fn is_found(naming: &Naming, catalog: &Catalog, key: &GroupKey, search: &str) -> bool {
     let has = |text: &str| text.to_lowercase().contains(search);
     match key {
         GroupKey::Site(stack) => catalog
             .frame_texts(*stack)
             .take(MOST_FRAMES)
             .any(|frame| has(&label(&frame)) || has(frame.file) || has(frame.module)),
-        GroupKey::Name(_) | GroupKey::Code { .. } | GroupKey::Thread(_) => has(&key_text(catalog, key)),
+        GroupKey::Name(_) | GroupKey::Code { .. } | GroupKey::Thread(_) => has(&key_text(naming, catalog, key)),
     }
 }
 
 /// The frame that names a site, as part of an answer.
-pub fn own_frame_of(catalog: &Catalog, stack: StackId) -> Option<FrameAnswer> {
+pub fn own_frame_of(naming: &Naming, catalog: &Catalog, stack: StackId) -> Option<FrameAnswer> {
     let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
-    own_frame(&frames).map(|own| frame(&own))
+    own_frame(naming, &frames).map(|own| frame(&own))
+}
+
+/// The pool that a site took its memory for, if it is one.
+pub fn pool_of(naming: &Naming, catalog: &Catalog, stack: StackId) -> Option<&'static str> {
+    let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
+    naming.site(&frames).pool
+}
+
+/// For each row what tells it from others that look the same, if it is a site.
+pub fn details_of<'k>(
+    naming: &Naming,
+    rows: impl Iterator<Item = Option<(&'k Catalog, StackId)>>,
+) -> Vec<Option<String>> {
+    let rows: Vec<Option<(&Catalog, StackId)>> = rows.collect();
+    let sites: Vec<(&Catalog, StackId)> = rows.iter().copied().flatten().collect();
+    let mut details = RowDetails::new(naming).of(&sites).into_iter();
+    rows.iter().map(|row| row.and_then(|_| details.next()).filter(|detail| !detail.is_empty())).collect()
 }

@@ -74,12 +74,12 @@ pub fn overview(query: &Query, work: &Work<'_>) -> Result<OverviewAnswer, QueryE
             continue;
         }
         let measured = measure(&measuring, false, work)?;
-        let mut rows = rows_of(&measured, catalog, GroupBy::Site, work)?;
+        let mut rows = rows_of(&measured, (catalog, &query.naming), GroupBy::Site, work)?;
         let rank = |row: &Row<RowAmount>| (row.figures.amount.value, row.figures.amount.blocks);
         rows.sort_by(|a, b| rank(b).cmp(&rank(a)).then(a.key.cmp(&b.key)));
         rows.truncate(ROWS);
         rows.iter().filter_map(Row::site).try_for_each(|stack| stacks.add(0, stack))?;
-        let rows = rows.iter().map(|row| RowAnswer::new(row, &measured, catalog, GroupBy::Site, &stacks)).collect();
+        let rows = RowAnswer::table(&rows, &measured, (catalog, &query.naming), GroupBy::Site, &stacks);
         match metric {
             Metric::Live => top.live = rows,
             Metric::Peak => top.peak = rows,

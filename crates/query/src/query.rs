@@ -3,7 +3,7 @@
 use crate::error::{NoMetric, QueryError};
 use crate::filter::Filter;
 use highwater_model::groups::Metric;
-use highwater_model::{Clock, Nanos, Source, When, Window};
+use highwater_model::{Clock, Naming, Nanos, Source, When, Window};
 use highwater_store::RecordingError;
 use highwater_store::history::{History, Moment};
 use std::sync::Arc;
@@ -21,13 +21,15 @@ pub struct Query {
     pub metric: Metric,
     /// The filters that select blocks: all must pass.
     pub filters: Vec<Filter>,
+    /// How rows are named.
+    pub naming: Naming,
 }
 
 impl Query {
     /// All memory of a history, live at its end.
     pub fn new(history: Arc<History>) -> Self {
         let window = history.whole();
-        Self { history, window, at: Moment::End, metric: Metric::Live, filters: Vec::new() }
+        Self { history, window, at: Moment::End, metric: Metric::Live, filters: Vec::new(), naming: Naming::default() }
     }
 
     /// The same with another metric.

@@ -8,8 +8,8 @@ use crate::names::{is_found, key_text};
 use crate::query::Query;
 use crate::stacks::no_stacks;
 use highwater_formats::json::StackTableAnswer;
-use highwater_model::Catalog;
 use highwater_model::groups::{GroupBy, Row};
+use highwater_model::{Catalog, Naming};
 use highwater_store::history::Work;
 use serde::Serialize;
 
@@ -71,18 +71,17 @@ pub fn rows(query: &Query, options: &RowsOptions, work: &Work<'_>) -> Result<Row
     let search = options.search.to_lowercase();
     let measured = measure_by(query, by, work)?;
     let catalog = query.history.catalog();
-    let mut rows = rows_of(&measured, catalog, by, work)?;
+    let mut rows = rows_of(&measured, (catalog, &query.naming), by, work)?;
     if !search.is_empty() {
-        rows.retain(|row| is_found(catalog, &row.key, &search));
+        rows.retain(|row| is_found(&query.naming, catalog, &row.key, &search));
     }
-    sort(&mut rows, catalog, order, is_ascending);
+    sort(&mut rows, (catalog, &query.naming), order, is_ascending);
     let shown = &rows[offset.min(rows.len())..offset.saturating_add(limit).min(rows.len())];
     let mut stacks = no_stacks([&**catalog]);
     shown.iter().filter_map(Row::site).try_for_each(|stack| stacks.add(0, stack))?;
-    let mut answers: Vec<RowAnswer> =
-        shown.iter().map(|row| RowAnswer::new(row, &measured, catalog, by, &stacks)).collect();
+    let mut answers = RowAnswer::table(shown, &measured, (catalog, &query.naming), by, &stacks);
     if by == GroupBy::Type && measured.has_site_types && measured.metric.is_live() {
-        let elements = elements_by_type(&measured, catalog);
+        let elements = elements_by_type(&measured, catalog, &query.naming);
         answers.iter_mut().for_each(|answer| answer.elements = elements.get(&answer.key).copied());
     }
     Ok(RowsAnswer {
@@ -94,9 +93,14 @@ pub fn rows(query: &Query, options: &RowsOptions, work: &Work<'_>) -> Result<Row
     })
 }
 
-fn sort(rows: &mut [Row<RowAmount>], catalog: &Catalog, order: RowOrder, is_ascending: Option<bool>) {
+fn sort(
+    rows: &mut [Row<RowAmount>],
+    (catalog, naming): (&Catalog, &Naming),
+    order: RowOrder,
+    is_ascending: Option<bool>,
+) {
     match order {
-        RowOrder::Name => rows.sort_by_cached_key(|row| (key_text(catalog, &row.key), row.key.clone())),
+        RowOrder::Name => rows.sort_by_cached_key(|row| (key_text(naming, catalog, &row.key), row.key.clone())),
         _ => rows.sort_by(|a, b| {
             let rank = |row: &Row<RowAmount>| {
                 let (own, total) = (row.figures.amount, row.inclusive.amount);

@@ -6,11 +6,11 @@ use crate::measure::{Amount, measure};
 use crate::names::{UNKNOWN, label};
 use crate::query::Query;
 use crate::stacks::MOST_FRAMES;
-use highwater_model::{ByteSum, Catalog, FrameText, StackId, is_background};
+use highwater_model::{ByteSum, Catalog, FrameText, Naming, StackId};
 use highwater_store::history::Work;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 /// The most nodes that are counted. Deeper frames count for the last node above them.
 const MOST_NODES: usize = 2_000_000;
@@ -38,12 +38,53 @@ impl TreeOptions {
     /// The share below which nodes are left out, unless a client names another.
     pub const LEAST_SHARE: f64 = 0.0005;
 
-    fn shows(&self, frame: &FrameText<'_>) -> bool {
-        let is_hidden = match frame.function {
+    fn hides(&self, frame: &FrameText<'_>) -> bool {
+        match frame.function {
             "" => self.hidden.contains(label(frame).as_str()),
             function => self.hidden.contains(function),
+        }
+    }
+}
+
+/// The frames of a stack that a tree shows.
+pub struct ShownFrames<'f, 'a> {
+    /// Innermost first, each with its index in the stack.
+    frames: Vec<(usize, &'f FrameText<'a>)>,
+    /// The hidden call of the innermost frame: what the language's library, or a wrapper, was asked for.
+    pub library_call: Option<&'f FrameText<'a>>,
+}
+
+impl<'f, 'a> ShownFrames<'f, 'a> {
+    /// The shown frames of a stack, innermost first.
+    pub fn of(innermost_first: &'f [FrameText<'a>], options: &TreeOptions, naming: &Naming) -> Self {
+        let passing = naming.passing_frames(innermost_first);
+        let is_shown = |(at, frame): &(usize, &FrameText<'_>)| {
+            !options.hides(frame) && (options.with_library || (*at >= passing && !naming.is_background(frame)))
         };
-        !is_hidden && (self.with_library || !is_background(frame))
+        let frames: Vec<(usize, &FrameText<'a>)> = innermost_first.iter().enumerate().filter(is_shown).collect();
+        let is_named_by_first = frames.first().is_some_and(|(at, _)| *at == passing);
+        let call = passing.checked_sub(1).filter(|_| is_named_by_first).map(|at| &innermost_first[at]);
+        Self { frames, library_call: call.filter(|call| !options.with_library && !options.hides(call)) }
+    }
+
+    /// The innermost frame is nearest to the root.
+    pub fn innermost_first(&self) -> impl Iterator<Item = &'f FrameText<'a>> {
+        self.frames.iter().map(|(_, frame)| *frame)
+    }
+
+    /// The outermost frame is nearest to the root.
+    pub fn outermost_first(&self) -> impl Iterator<Item = &'f FrameText<'a>> {
+        self.frames.iter().rev().map(|(_, frame)| *frame)
+    }
+
+    /// The frames that the frame with this index called, outermost first.
+    fn inside(&self, at: usize) -> impl Iterator<Item = &'f FrameText<'a>> {
+        self.frames.iter().rev().filter(move |(each, _)| *each < at).map(|(_, frame)| *frame)
+    }
+
+    /// The callers of the frame with this index, innermost first.
+    fn outside(&self, at: usize) -> impl Iterator<Item = &'f FrameText<'a>> {
+        self.frames.iter().filter(move |(each, _)| *each > at).map(|(_, frame)| *frame)
     }
 }
 
@@ -75,7 +116,12 @@ pub struct FrameTree {
     files: Vec<String>,
     name_numbers: FxHashMap<String, u32>,
     file_numbers: FxHashMap<String, u32>,
+    /// By the node in which stacks end, and by the hidden call that they end with: what they add.
+    library_calls: BTreeMap<(u32, LibraryCall), Weighed>,
 }
+
+/// The name, the file and the line of a hidden call.
+type LibraryCall = Option<(u32, u32, u32)>;
 
 /// The amounts that a stack adds to its nodes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,6 +134,14 @@ pub struct Weighed {
     pub sides: [ByteSum; 2],
 }
 
+impl Weighed {
+    fn add(&mut self, other: Self) {
+        self.value += other.value;
+        self.blocks = self.blocks.saturating_add(other.blocks);
+        self.sides.iter_mut().zip(other.sides).for_each(|(sum, side)| *sum += side);
+    }
+}
+
 impl FrameTree {
     /// A tree with nothing but its root.
     pub fn new(root: &str) -> Self {
@@ -98,17 +152,24 @@ impl FrameTree {
             files: vec![String::new()],
             name_numbers: FxHashMap::default(),
             file_numbers: FxHashMap::from_iter([(String::new(), 0)]),
+            library_calls: BTreeMap::new(),
         }
     }
 
-    /// Adds the frames of a stack; the first one is nearest to the root.
-    pub fn add(&mut self, frames: &[FrameText<'_>], weighed: Weighed, options: &TreeOptions) {
+    /// Adds the frames of a stack; the first one is nearest to the root. The hidden call of the last one becomes a node only if
+    /// [others end there too](Self::add_library_calls).
+    pub fn add<'f, 'a: 'f>(
+        &mut self,
+        frames: impl Iterator<Item = &'f FrameText<'a>>,
+        library_call: Option<&FrameText<'_>>,
+        weighed: Weighed,
+        options: &TreeOptions,
+    ) {
         self.grow(0, weighed);
         let mut path: Vec<u32> = vec![0];
         // Where recursion is merged: the index of each name in the path.
         let mut indexes: FxHashMap<u32, usize> = FxHashMap::default();
-        let shown = frames.iter().filter(|frame| options.shows(frame));
-        for frame in shown {
+        for frame in frames {
             let name = number(&mut self.names, &mut self.name_numbers, label(frame));
             if options.merges_recursion
                 && let Some(at) = indexes.get(&name).copied()
@@ -128,8 +189,30 @@ impl FrameTree {
         for node in path.iter().skip(1) {
             self.grow(*node, weighed);
         }
-        let last = *path.last().unwrap_or(&0) as usize;
-        self.nodes[last].own += weighed.value;
+        let last = *path.last().unwrap_or(&0);
+        self.nodes[last as usize].own += weighed.value;
+        let call = library_call.map(|call| {
+            let name = number(&mut self.names, &mut self.name_numbers, label(call));
+            (name, number(&mut self.files, &mut self.file_numbers, call.file.to_owned()), call.line)
+        });
+        if self.library_calls.len() < MOST_NODES {
+            self.library_calls.entry((last, call)).or_default().add(weighed);
+        }
+    }
+
+    /// Adds nodes for hidden library calls, where stacks with different ones end in the same node: `main` may fill ten containers in one line.
+    pub fn add_library_calls(&mut self) {
+        let calls = std::mem::take(&mut self.library_calls);
+        let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
+        calls.keys().for_each(|(node, _)| *counts.entry(*node).or_default() += 1);
+        for ((parent, call), weighed) in calls {
+            let Some((name, file, line)) = call.filter(|_| counts[&parent] > 1) else { continue };
+            let Some(node) = self.child(parent, name, file, line) else { break };
+            self.grow(node, weighed);
+            self.nodes[node as usize].own += weighed.value;
+            let own = self.nodes[parent as usize].own;
+            self.nodes[parent as usize].own = own.saturating_sub(weighed.value);
+        }
     }
 
     fn grow(&mut self, node: u32, weighed: Weighed) {
@@ -332,12 +415,15 @@ pub fn tree(query: &Query, options: &TreeOptions, work: &Work<'_>) -> Result<Tre
         if count % 1024 == 0 {
             work.progress(count as f64 / stacks.len() as f64, "drawing")?;
         }
-        let mut frames = frames_of(query.history.catalog(), *stack);
-        if !options.is_inverted {
-            frames.reverse();
+        let frames = frames_of(query.history.catalog(), *stack);
+        let shown = ShownFrames::of(&frames, options, &query.naming);
+        let weighed = weighed(amount, options);
+        match options.is_inverted {
+            true => tree.add(shown.innermost_first(), None, weighed, options),
+            false => tree.add(shown.outermost_first(), shown.library_call, weighed, options),
         }
-        tree.add(&frames, weighed(amount, options), options);
     }
+    tree.add_library_calls();
     Ok(TreeAnswer { at_ns: Some(at), ..tree.answer(options.least_share, false) })
 }
 
@@ -351,10 +437,11 @@ pub fn focus(query: &Query, function: &str, options: &TreeOptions, work: &Work<'
         let is_focus = |frame: &FrameText<'_>| label(frame) == function;
         // In a recursive function, everything that it led to is below its outermost call.
         let Some(at) = frames.iter().rposition(is_focus) else { continue };
-        callers.add(&frames[at + 1..], weighed(amount, options), options);
-        let inner: Vec<FrameText<'_>> = frames[..at].iter().rev().copied().collect();
-        callees.add(&inner, weighed(amount, options), options);
+        let shown = ShownFrames::of(&frames, options, &query.naming);
+        callers.add(shown.outside(at), None, weighed(amount, options), options);
+        callees.add(shown.inside(at), shown.library_call, weighed(amount, options), options);
     }
+    callees.add_library_calls();
     let least = options.least_share;
     Ok(FocusAnswer { callers: callers.answer(least, false), callees: callees.answer(least, false) })
 }
@@ -379,7 +466,7 @@ mod tests {
         for count in 0..250 {
             let name = format!("root {count}");
             let frames = [&[function(&name)], &deep[..]].concat();
-            tree.add(&frames, weighed(if count == 249 { 5 } else { 1 }), &options);
+            tree.add(frames.iter(), None, weighed(if count == 249 { 5 } else { 1 }), &options);
         }
         let shown = tree.answer(0.0, false);
         assert_eq!(shown.node_value.len(), MOST_SHOWN);
@@ -391,7 +478,7 @@ mod tests {
     fn merged_recursion_ends_where_the_function_was_called_first() {
         let options = TreeOptions { merges_recursion: true, with_library: true, ..TreeOptions::default() };
         let mut tree = FrameTree::new("all");
-        tree.add(&["main", "a", "b", "a", "c", "b", "c"].map(function), weighed(7), &options);
+        tree.add(["main", "a", "b", "a", "c", "b", "c"].map(function).iter(), None, weighed(7), &options);
         let shown = tree.answer(0.0, false);
         // After merging, calls below b belong to a: the stack returns to a, and then goes to c.
         let names: Vec<&str> = shown.node_name.iter().map(|at| shown.names[*at as usize].as_str()).collect();

@@ -3,7 +3,7 @@
 use crate::module::{SourceFrame, TypeSize};
 use crate::symbolizer::{ModuleMapping, Symbolizer};
 use highwater_model::{
-    Accounts, Catalog, FrameId, FrameText, MadeType, Module, SiteTypes, SizeOfType, StringId, TypeClaim,
+    Accounts, Catalog, FrameId, FrameText, MadeType, Module, Naming, SiteTypes, SizeOfType, StringId, TypeClaim,
 };
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -68,7 +68,7 @@ pub fn add_type_facts(catalog: &mut Catalog, symbolizer: &mut Symbolizer, accoun
 /// Finds the places where the program calls a library function for types that the program does not deal with there. Compilers merge functions with
 /// equal code, and the names of such a function are those of one of them.
 fn add_doubts(catalog: &mut Catalog, symbolizer: &mut Symbolizer, accounts: &Accounts) {
-    let mut types = SiteTypes::new(catalog);
+    let mut types = SiteTypes::new(catalog, &Naming::default());
     let claims = accounts.sites().iter().filter_map(|(stack, _)| types.claim(catalog, stack));
     let claims: BTreeMap<FrameId, TypeClaim> = claims.map(|claim| (claim.caller, claim)).collect();
     let mut doubtful = Vec::new();

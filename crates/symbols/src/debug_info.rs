@@ -8,8 +8,8 @@ use crate::debug_sections::DebugSections;
 use crate::elf::ElfImage;
 use crate::function_entry::{EntryReader, FunctionEntry, SizedName, UnitStarts};
 use crate::made_type::NewCall;
-use crate::type_words::TypeWords;
 use crate::split_dwarf::SplitDwarf;
+use crate::type_words::TypeWords;
 
 /// A function at an address, according to DWARF.
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! The API: maps paths to endpoints, and sends their answers.
 
-use crate::choice::RequestChoice;
+use crate::choice::{RequestChoice, is_raw};
 use crate::endpoints::{self, Answered};
 use crate::http::exchange::Exchange;
 use crate::http::request::{Request, parameters_of};
@@ -87,12 +87,13 @@ impl Api {
     /// Answers a request. The stacks of the answer are a table.
     pub fn ask(&self, request: &Request, work: &Work<'_>) -> Answered {
         let name = request.path.strip_prefix(PREFIX).unwrap_or_default();
-        match endpoint(name) {
-            Some(Endpoint::Whole(answer) | Endpoint::Posted(answer)) => answer(self, request, work),
+        let answer = match endpoint(name) {
+            Some(Endpoint::Whole(answer) | Endpoint::Posted(answer)) => return answer(self, request, work),
             Some(Endpoint::InLines(answer)) => answer(request, &RequestChoice::of(request, &self.sources)?, work),
             Some(Endpoint::InLinesOfAll(answer)) => answer(request, &self.sources, work),
             None => Err(QueryError::Unknown(format!("there is no '{name}' in this API"))),
-        }
+        };
+        Ok(endpoints::short_names::added(answer?, is_raw(request)?))
     }
 
     /// Waits until fewer than `MOST_AT_WORK` requests are worked on. Fails if the client disconnects meanwhile.

@@ -2,13 +2,15 @@
 
 use crate::http::request::Request;
 use crate::sources::{Loaded, Sources};
-use highwater_model::{Nanos, When, Window};
-use highwater_query::{Filter, Metric, Query, QueryError, moment, time_of};
+use highwater_model::{AllocatorName, Naming, Nanos, When, Window};
+use highwater_query::{Filter, Metric, Query, QueryError, learned_wrappers, moment, time_of};
 use highwater_store::history::{History, Moment};
 use std::sync::Arc;
 
 /// The most filters of one request.
 const MOST_FILTERS: usize = 64;
+/// The most allocators that one request names.
+const MOST_ALLOCATORS: usize = 256;
 
 /// The parameters that most requests share.
 #[derive(Clone)]
@@ -35,7 +37,8 @@ impl RequestChoice {
             Some(text) => named_moment(&history, window, text)?,
         };
         let metric = request.parameter("metric").map_or(Ok(Metric::default()), parse_metric)?;
-        let query = Query { history, window, at, metric, filters };
+        let naming = naming_of(request, &history)?;
+        let query = Query { history, window, at, metric, filters, naming };
         query.must_have_metric()?;
         Ok(Self { loaded, query })
     }
@@ -71,6 +74,29 @@ pub fn filters_of(request: &Request) -> Result<Vec<Filter>, QueryError> {
         return Err(QueryError::Bad(format!("there are {} filters; the limit is {MOST_FILTERS}", texts.len())));
     }
     texts.into_iter().map(str::parse).collect()
+}
+
+/// How the rows of an answer are named: `allocator=` names functions that only pass memory on, `raw_names=1` leaves names as they are.
+pub fn naming_of(request: &Request, history: &History) -> Result<Naming, QueryError> {
+    if is_raw(request)? {
+        return Ok(Naming::raw());
+    }
+    let names: Vec<&str> = request.all_parameters("allocator").collect();
+    if names.len() > MOST_ALLOCATORS {
+        return Err(QueryError::Bad(format!("there are {} allocators; the limit is {MOST_ALLOCATORS}", names.len())));
+    }
+    let allocators: Result<Vec<AllocatorName>, _> = names.into_iter().map(str::parse).collect();
+    let allocators = Arc::new(allocators.map_err(QueryError::bad)?.into_iter().collect());
+    Ok(Naming { is_raw: false, allocators, learned: learned_wrappers(history)? })
+}
+
+/// Whether names are left as they are.
+pub fn is_raw(request: &Request) -> Result<bool, QueryError> {
+    match request.parameter("raw_names") {
+        None | Some("" | "0") => Ok(false),
+        Some("1") => Ok(true),
+        Some(text) => Err(QueryError::Bad(format!("raw_names={text}: there are 0, 1"))),
+    }
 }
 
 /// The instant that a text names: nanoseconds, or a [`When`]. `peak` means the peak of the window.

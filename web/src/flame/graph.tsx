@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Tree } from "../answers";
 import * as format from "../format";
-import { clean } from "../names";
+import { clean, shown } from "../names";
 import { changeColour, colours, dark, functionColour, safe } from "../theme";
 import { draw, ROW, type Picture } from "./draw";
 import { childOf, layOut, matchedWidth, nodeAt, nodeOf, pathOf, sameNode, widthsOfChange, type Layout } from "./layout";
@@ -38,7 +38,10 @@ interface Props {
 
 interface Drawn extends Part {
   layout: Layout;
+  /** The whole names, which are searched. */
   names: string[];
+  /** The names that are drawn. */
+  labels: string[];
   colours: (string | undefined)[];
 }
 
@@ -62,7 +65,7 @@ export function FlameGraph(props: Props) {
 
   const drawn = useMemo<Drawn[]>(() => parts.map((part) => {
     const widths = compared ? widthsOfChange(part.tree) : blocks ? part.tree.node_blocks : part.tree.node_value;
-    return { ...part, layout: layOut(part.tree, widths), names: part.tree.names.map(clean), colours: [] };
+    return { ...part, layout: layOut(part.tree, widths), names: part.tree.names.map(clean), labels: part.tree.names.map(shown), colours: [] };
   }), [parts, blocks, compared]);
   useMemo(() => drawn.forEach((part) => (part.colours = [])), [palette]);
 
@@ -277,8 +280,8 @@ export function FlameGraph(props: Props) {
 }
 
 /** A function that has no name of its own (`{closure#0}`) is called by its place, too. */
-function labelOf({ tree, names }: Drawn, node: number): string {
-  const name = names[tree.node_name[node]] ?? "?";
+function labelOf({ tree, labels }: Drawn, node: number): string {
+  const name = labels[tree.node_name[node]] ?? "?";
   return NAMELESS.test(name) ? `${name} ${clean(format.place(tree.files[tree.node_file[node]], tree.node_line[node]))}` : name;
 }
 

@@ -6,8 +6,8 @@ import { choice, choose, type Grouping } from "../choice";
 import { when } from "../clock";
 import { FlameGraph, type Node, type Part } from "../flame/graph";
 import * as format from "../format";
-import { clean } from "../names";
-import { question } from "../question";
+import { clean, shown } from "../names";
+import { naming, question } from "../question";
 import { Search } from "../search";
 import { has, offeredGroupings, other, source, sources, titleOf } from "../sources";
 import { FunctionActions, RowName, Stack } from "../stack";
@@ -28,7 +28,7 @@ export function CompareView() {
   const before = side(file.id, at ?? to ?? "end");
   const secondHasTime = second?.has.includes("timeline") ?? false;
   const after = second ? side(second.id, b === "peak" && !secondHasTime ? "end" : b ?? (sameFile ? "peak" : "end")) : null;
-  const answer = useAnswer<Compare>(after === null || (sameFile && !has("timeline")) ? null : question("compare", { a: before, b: after, from, to, by, filter: filters, library: choice.value.library || null }), 80);
+  const answer = useAnswer<Compare>(after === null || (sameFile && !has("timeline")) ? null : question("compare", { a: before, b: after, from, to, by, filter: filters, ...naming(), library: choice.value.library || null }), 80);
   const data = answer.data;
   const column = sort || "change";
   const rows = useMemo(() => sorted(data?.rows ?? [], column, order, search), [data, column, order, search]);
@@ -74,7 +74,7 @@ export function CompareView() {
             onSelect={(_, each) => choose({ pick: String(each.id_a ?? each.id_b ?? each.key) }, pick === "")} identity={`${answer.question} ${column} ${order}`} empty="Nothing changed." />
           {row && (
             <aside class="picked" aria-label="The chosen row">
-              <h2>{clean(row.frame?.function ?? row.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
+              <h2 title={clean(row.frame?.function ?? row.key)}>{shown(row.frame?.function ?? row.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
               <p>{row.what}: {format.bytes(row.before)} → {format.bytes(row.after)} ({format.signed(format.bytes(row.change), row.change)}){has("counts") && `; ${format.count(row.blocks_before)} → ${format.count(row.blocks_after)} blocks`}</p>
               {row.frame?.function && <FunctionActions name={row.frame.function} />}
               {row.stack && <Stack stack={row.stack} />}
@@ -85,7 +85,7 @@ export function CompareView() {
       {data && graph && parts.length > 0 && (
         <FlameGraph parts={parts} blocks={false} compared zoomed={node} onZoom={(path) => choose({ node: path })} search={search} label="Flame graph of the change: arrows walk, Enter zooms, Escape zooms out"
           tip={(each) => <><b>{clean(each.name)}</b><span>{lineOf(each)}</span></>}
-          details={(each) => (each ? <><span class="details-name">{clean(each.name)}</span><span>{lineOf(each)}</span>{!each.isRoot && <FunctionActions name={each.name} />}</> : <span>As wide as the larger of before and after.</span>)} />
+          details={(each) => (each ? <><span class="details-name" title={clean(each.name)}>{shown(each.name)}</span><span>{lineOf(each)}</span>{!each.isRoot && <FunctionActions name={each.name} />}</> : <span>As wide as the larger of before and after.</span>)} />
       )}
     </div>
   );

@@ -5,7 +5,7 @@ import { useAnswer } from "../answer";
 import { addFilter, choice, choose } from "../choice";
 import { FlameGraph, type Node, type Part } from "../flame/graph";
 import * as format from "../format";
-import { clean } from "../names";
+import { clean, shown } from "../names";
 import { about } from "../question";
 import { saved } from "../saved";
 import { Search } from "../search";
@@ -94,7 +94,7 @@ function Details({ node, matched, whole }: { node: Node | null; matched: number 
   return (
     <>
       {found}
-      <span class="details-name">{clean(node.name)} {file && <small>{clean(format.place(file, node.tree.node_line[node.node]))}</small>}</span>
+      <span class="details-name" title={clean(node.name)}>{shown(node.name)} {file && <small>{clean(format.place(file, node.tree.node_line[node.node]))}</small>}</span>
       <span>{lineOf(node)}</span>
       {!node.isRoot && <FunctionActions name={node.name} />}
       {!node.isRoot && <button type="button" title="Give its part to its callers (h)" onClick={() => choose({ hide: [...choice.value.hide, node.name] })}>Hide</button>}

@@ -5,7 +5,7 @@ import { addFilter, choice, choose } from "../choice";
 import { length, perUnit, unit } from "../clock";
 import { Curve } from "../curve";
 import * as format from "../format";
-import { clean } from "../names";
+import { clean, shown } from "../names";
 import { about } from "../question";
 import { has, source } from "../sources";
 import { distinctCallers, FunctionActions, RowName, Stack } from "../stack";
@@ -36,7 +36,7 @@ export function GrowthView() {
           onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={`${answer.question} ${column} ${order}`} empty={answer.data ? "Nothing that was allocated in the window is still there." : ""} />
         {site && (
           <aside class="picked" aria-label="The chosen site">
-            <h2>{clean(site.frame?.function ?? site.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
+            <h2 title={clean(site.frame?.function ?? site.key)}>{shown(site.frame?.function ?? site.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
             <Curve values={site.curve} width={300} height={70} label="Survivors over time" />
             <p>{format.bytes(site.live_bytes)}{has("counts") && ` in ${format.count(site.live_blocks)} blocks`}; {format.bytes(growthOf(site))} more each {perUnit().slice(1) === "s" ? "second" : unit()}{site.oldest_ns !== null ? `; the oldest has lived ${length(Math.max(0, end - site.oldest_ns))}` : ""}.</p>
             {has("blocks") && <p class="actions"><button type="button" onClick={() => { addFilter(`site:${site.id}`); choose({ view: "blocks" }); }}>Its blocks</button></p>}
@@ -70,6 +70,6 @@ function columnsOf(sites: GrowthSite[]): Column<GrowthSite>[] {
     { name: "growth", title: "Growth", width: "100px", numeric: true, sortable: true, cell: (site) => `${format.bytes(growthOf(site))}${perUnit()}` },
     { name: "steadiness", title: "Steady", width: "72px", numeric: true, sortable: true, hint: "How straight the curve rises: 100% is a straight line", cell: (site) => format.percent(site.steadiness).replace(/\.\d/, "") },
     { name: "score", title: "Rank", width: "92px", numeric: true, sortable: true, hint: "Growth times steadiness", cell: (site) => `${format.bytes(growthOf(site) * site.steadiness)}${perUnit()}` },
-    { name: "name", title: "Site", width: "minmax(180px, 1fr)", cell: (site) => <><RowName row={site} /> <small>{callers.get(site.id)}</small></> },
+    { name: "name", title: "Site", width: "minmax(180px, 1fr)", cell: (site) => <><RowName row={site} /> <small>{site.detail ? "" : callers.get(site.id)}</small></> },
   ];
 }

@@ -4,7 +4,7 @@ import { useAnswer } from "../answer";
 import { addFilter, choice, choose } from "../choice";
 import { length } from "../clock";
 import * as format from "../format";
-import { clean } from "../names";
+import { clean, shown } from "../names";
 import { about } from "../question";
 import { distinctCallers, FunctionActions, RowName, Stack } from "../stack";
 import { Search } from "../search";
@@ -33,7 +33,7 @@ export function LeaksView() {
           onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={`${answer.question} ${column} ${order}`} empty={answer.data ? "Nothing is live." : ""} />
         {site && (
           <aside class="picked" aria-label="The chosen site">
-            <h2>{clean(site.frame?.function ?? site.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
+            <h2 title={clean(site.frame?.function ?? site.key)}>{shown(site.frame?.function ?? site.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
             <p>{format.bytes(site.live_bytes)} in {format.count(site.live_blocks)} blocks{site.oldest_age_ns !== null ? `; the oldest has lived ${length(site.oldest_age_ns)}` : ""}.</p>
             <p class="actions"><button type="button" onClick={() => { addFilter(`site:${site.id}`); choose({ view: "blocks" }); }}>Its blocks</button></p>
             <FunctionActions name={site.frame?.function ?? site.key} />
@@ -59,6 +59,6 @@ function columnsOf(sites: LeakSite[]): Column<LeakSite>[] {
     { name: "live", title: "Live", width: "92px", numeric: true, sortable: true, cell: (site) => format.bytes(site.live_bytes) },
     { name: "blocks", title: "Blocks", width: "80px", numeric: true, sortable: true, cell: (site) => format.count(site.live_blocks) },
     { name: "lifetime", title: "Oldest", width: "92px", numeric: true, sortable: true, hint: "The age of the oldest block that is live", cell: (site) => (site.oldest_age_ns === null ? "" : length(site.oldest_age_ns)) },
-    { name: "name", title: "Site", width: "minmax(180px, 1fr)", cell: (site) => <><RowName row={site} /> <small>{callers.get(site.id)}</small></> },
+    { name: "name", title: "Site", width: "minmax(180px, 1fr)", cell: (site) => <><RowName row={site} /> <small>{site.detail ? "" : callers.get(site.id)}</small></> },
   ];
 }

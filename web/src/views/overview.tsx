@@ -111,7 +111,7 @@ function Top({ title, metric, rows, hint }: { title: string; metric: Metric; row
               <span class="numeric">{format.valued(row.value, metric)}</span>
               <span class="numeric share">{format.percent(row.share)}</span>
               <span class="share-bar"><i style={{ width: `${Math.min(100, row.share * 100)}%` }} /></span>
-              <span class="name"><RowName row={row} /> <small>{callers[index]}</small></span>
+              <span class="name"><RowName row={row} /> <small>{row.detail ? "" : callers[index]}</small></span>
             </button>
           </li>
         ))}

@@ -4,7 +4,7 @@ import type { Callers, Metric, Row, Rows } from "../answers";
 import { useAnswer } from "../answer";
 import { addFilter, choice, choose, type Grouping } from "../choice";
 import * as format from "../format";
-import { clean } from "../names";
+import { clean, shown } from "../names";
 import { usePages } from "../pages";
 import { about } from "../question";
 import { saved } from "../saved";
@@ -105,7 +105,7 @@ function Picked({ row, by }: { row: Row; by: Grouping }) {
   const filter = by === "thread" || by === "type" || by === "heap" || by === "task" || by === "module" ? `${by}:${by === "thread" && row.id !== null ? row.id : row.key}` : null;
   return (
     <aside class="picked" aria-label="The chosen row">
-      <h2>{clean(row.frame?.function ?? row.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
+      <h2 title={clean(row.frame?.function ?? row.key)}>{shown(row.frame?.function ?? row.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
       <p>{format.valued(row.total ?? row.value, metric)}{format.isCount(metric) ? " allocations" : has("counts") ? ` in ${format.count(row.total_blocks ?? row.blocks)} blocks` : ""}{row.self !== undefined && `, ${format.valued(row.self, metric)} by itself`}</p>
       {filter && <p class="actions"><button type="button" onClick={() => addFilter(filter)}>Only this {by}</button></p>}
       {by === "function" && <FunctionDetails name={row.frame?.function ?? row.key} />}
@@ -121,7 +121,7 @@ function FunctionDetails({ name }: { name: string }) {
     <>
       <h3>{title}</h3>
       <ul class="neighbours">
-        {list.map((each) => <li key={each.function}><span class="numeric">{format.valued(each.value, shownMetric.value)}</span> <button type="button" class="frame" onClick={() => choose({ pick: each.function, search: "" })}>{clean(each.function)}</button></li>)}
+        {list.map((each) => <li key={each.function}><span class="numeric">{format.valued(each.value, shownMetric.value)}</span> <button type="button" class="frame" title={clean(each.function)} onClick={() => choose({ pick: each.function, search: "" })}>{shown(each.function)}</button></li>)}
         {list.length === 0 && <li class="nothing">none</li>}
       </ul>
     </>

@@ -4,6 +4,7 @@ use crate::args::{Reading, Selection, grouping_parser};
 use crate::failure::Failure;
 use crate::live::{Asking, ProcessChoice, TakenSnapshot};
 use crate::name_sources::NameSources;
+use crate::naming::{self, NameArgs};
 use crate::open;
 use crate::output::Output;
 use crate::print::bytes::counted;
@@ -11,15 +12,15 @@ use crate::print::colour::Style;
 use crate::print::cut;
 use crate::print::figures::Units;
 use crate::print::heading::{self, Heading};
-use crate::print::rows::add_row;
-use crate::print::stack::Depth;
+use crate::print::rows::{RowName, add_row};
+use crate::print::stack::{Depth, SiteView};
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
 use highwater_collector::protocol::Detail;
 use highwater_formats::json as documents;
-use highwater_model::diff::{Change, Delta, diff_rows};
-use highwater_model::groups::GroupBy;
-use highwater_model::{Figures, Snapshot, UnknownWhen, When};
+use highwater_model::diff::{Change, Delta, diff_rows_named};
+use highwater_model::groups::{GroupBy, GroupKey};
+use highwater_model::{Catalog, Figures, Naming, Snapshot, UnknownWhen, When};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,6 +53,8 @@ pub struct Diff {
     /// How much of each call stack is shown
     #[arg(long, value_enum, default_value_t, value_name = "DEPTH")]
     stacks: Depth,
+    #[command(flatten)]
+    names: NameArgs,
     #[command(flatten)]
     reading: Reading,
     #[command(flatten)]
@@ -93,12 +96,15 @@ impl Diff {
         let by = self.by.unwrap_or_else(|| default_grouping(&before.snapshot, &after.snapshot));
         let keep = self.selection.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
-        let deltas = diff_rows(&before.snapshot, &after.snapshot, by, keep).map_err(Failure::fault)?;
+        let sides = [&before, &after].map(|side| self.names.of_snapshot(&side.snapshot));
+        let [old, new] = sides;
+        let naming = naming::of_both(old?, new?);
+        let deltas = diff_rows_named(&before.snapshot, &after.snapshot, by, keep, &naming).map_err(Failure::fault)?;
         if self.reading.json {
             return self.print_json(&before, &after, by, &deltas, output);
         }
         output.text(&head(&before, &after).render(output.paint, output.width))?;
-        output.text(&self.body(&before.snapshot, &after.snapshot, by, &deltas, output))?;
+        output.text(&self.body([&before.snapshot, &after.snapshot], (by, &naming), &deltas, output))?;
         let notes = [&before, &after].map(|side| heading::sampling(&side.snapshot));
         output.text(&notes[0])?;
         if notes[1] != notes[0] {
@@ -180,7 +186,13 @@ impl Diff {
         output.json_with_list(document, Some((by.list_key(), elements)), stacks)
     }
 
-    fn body(&self, before: &Snapshot, after: &Snapshot, by: GroupBy, deltas: &[Delta], output: &Output) -> String {
+    fn body(
+        &self,
+        [before, after]: [&Snapshot; 2],
+        (by, naming): (GroupBy, &Naming),
+        deltas: &[Delta],
+        output: &Output,
+    ) -> String {
         if deltas.is_empty() {
             let filters = &self.selection.filters;
             return match filters.is_empty() {
@@ -197,7 +209,12 @@ impl Diff {
             .column(Align::Left, "")
             .column(Align::Left, by.key());
         let (first, rest) = deltas.split_at(self.selection.table_rows().min(deltas.len()));
-        for delta in first {
+        let catalogs = [&*before.catalog, &*after.catalog];
+        let keys: Vec<(&Catalog, &GroupKey)> =
+            first.iter().filter_map(|delta| delta.key()).map(|(side, key)| (catalogs[side], key)).collect();
+        let sites = SiteView { depth: self.stacks, naming };
+        // A delta has a row on at least one side.
+        for ((delta, name), (catalog, key)) in first.iter().zip(RowName::all(by, sites, &keys)).zip(keys) {
             let style = style_of(delta);
             let cells: Vec<Cell> = vec![
                 Cell::new(style, &units.signed_bytes(delta.live_bytes())),
@@ -206,11 +223,7 @@ impl Diff {
                 if units.has_blocks() { units.signed_count(delta.live_blocks()).into() } else { Cell::default() },
                 Cell::new(style, word_for(delta.change())),
             ];
-            match (&delta.after, &delta.before) {
-                (Some((key, _)), _) => add_row(&mut table, cells, &after.catalog, key, self.stacks),
-                (None, Some((key, _))) => add_row(&mut table, cells, &before.catalog, key, self.stacks),
-                (None, None) => table.row(cells),
-            }
+            add_row(&mut table, cells, catalog, key, sites, &name);
         }
         let mut text = format!("\n{}", table.render(output.paint, output.width));
         if !rest.is_empty() {

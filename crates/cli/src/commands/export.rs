@@ -2,6 +2,7 @@
 
 use crate::args::{FileArgs, Filters, Instant, Ranking, must_be_known};
 use crate::failure::{Failure, reason};
+use crate::naming::NameArgs;
 use crate::open::{self, OnDamage};
 use crate::output::{Output, warn};
 use crate::print::bytes;
@@ -50,6 +51,8 @@ pub struct Export {
     ranking: Ranking,
     #[command(flatten)]
     filters: Filters,
+    #[command(flatten)]
+    names: NameArgs,
     /// The file to write; '-' for standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
@@ -117,7 +120,8 @@ impl Export {
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
         let has_history = with_history && !opened.source().snapshot && of_blocks.is_empty();
         let recording = if has_history { Some(opened.recording()?) } else { None };
-        let options = ExportOptions { recording, ..self.options(keep) };
+        let naming = self.names.of(&opened)?;
+        let options = ExportOptions { recording, naming: Some(&naming), ..self.options(keep) };
         self.write_out(output, |out| write(&snapshot, &options, out))?;
         if has_history { opened.ask(|_| Ok(())) } else { Ok(()) }
     }
@@ -171,7 +175,7 @@ impl Export {
         let metric = self.ranking.metric;
         let (per_block, uncompressed) = (self.per_block, is_uncompressed(&self.output));
         let memtrace_version = self.memtrace_version;
-        ExportOptions { metric, keep, memtrace_version, per_block, uncompressed, recording: None }
+        ExportOptions { metric, keep, naming: None, memtrace_version, per_block, uncompressed, recording: None }
     }
 
     /// Writes to the named file, or to standard output.

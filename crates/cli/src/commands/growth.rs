@@ -2,19 +2,20 @@
 
 use crate::args::{FileArgs, Filters, Reading, grower_parser};
 use crate::failure::Failure;
+use crate::naming::NameArgs;
 use crate::open;
 use crate::output::Output;
 use crate::print::bytes::{bytes, counted};
 use crate::print::colour::Style;
 use crate::print::figures::Units;
 use crate::print::heading::{self, Heading};
-use crate::print::rows::{add_row, unnamed};
-use crate::print::stack::{Depth, add_site_row};
+use crate::print::rows::{RowName, add_row, unnamed};
+use crate::print::stack::{Depth, SiteView};
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
 use highwater_formats::json;
 use highwater_model::groups::{GroupBy, GroupKey};
-use highwater_model::{Clock, Source, StackId, When, Window};
+use highwater_model::{Catalog, Clock, Naming, Source, StackId, When, Window};
 use highwater_query::{GrowthAnswer, GrowthOptions, GrowthSite, Query, growth, time_of};
 use serde_json::Value;
 use std::sync::Arc;
@@ -52,6 +53,8 @@ pub struct GrowthArgs {
     #[arg(long, value_enum, default_value_t, value_name = "DEPTH")]
     stacks: Depth,
     #[command(flatten)]
+    names: NameArgs,
+    #[command(flatten)]
     reading: Reading,
 }
 
@@ -84,11 +87,13 @@ impl GrowthArgs {
         for when in self.from.iter().chain(&self.to) {
             opened.must_know(when)?;
         }
+        let naming = self.names.of(&opened)?;
         let answer = opened.ask_history(|history, work| {
             let whole = history.whole();
             let time = |when: &Option<When>, missing| when.as_ref().map_or(Ok(missing), |when| time_of(history, when));
             let window = Window { from: time(&self.from, whole.from)?, to: time(&self.to, whole.to)?.max(whole.from) };
-            let query = Query { window, filters: self.filters.every(), ..Query::new(Arc::clone(history)) };
+            let (filters, naming) = (self.filters.every(), naming.clone());
+            let query = Query { window, filters, naming, ..Query::new(Arc::clone(history)) };
             growth(&query, &options, work)
         })?;
         let end = opened.snapshot(&When::End)?;
@@ -106,7 +111,7 @@ impl GrowthArgs {
         heading::add_profile_notes(&mut head, &end.source);
         output.text(&head.render(output.paint, output.width))?;
         let units = Units::of_snapshot(&end);
-        output.text(&self.body(&answer, &end.source, units, &end.catalog, output))
+        output.text(&self.body(&answer, &end.source, units, (&end.catalog, &naming), output))
     }
 
     fn body(
@@ -114,7 +119,7 @@ impl GrowthArgs {
         answer: &GrowthAnswer,
         source: &Source,
         units: Units,
-        catalog: &highwater_model::Catalog,
+        (catalog, naming): (&Catalog, &Naming),
         output: &Output,
     ) -> String {
         let least = if self.top == Some(0) { 0.0 } else { LEAST_STEADINESS };
@@ -143,7 +148,15 @@ impl GrowthArgs {
             .column(Align::Right, "live")
             .column(Align::Right, if units.has_blocks() { "blocks" } else { "" })
             .column(Align::Left, self.by.key());
-        for site in &growing {
+        let key_of = |site: &&GrowthSite| match self.by {
+            GroupBy::Site => GroupKey::Site(StackId(site.id)),
+            _ => GroupKey::Name(site.key.clone()),
+        };
+        let keys: Vec<GroupKey> = growing.iter().map(key_of).collect();
+        let with_catalog: Vec<(&Catalog, &GroupKey)> = keys.iter().map(|key| (catalog, key)).collect();
+        let sites = SiteView { depth: self.stacks, naming };
+        let names = RowName::all(self.by, sites, &with_catalog);
+        for ((site, key), name) in growing.iter().zip(&keys).zip(names) {
             let rate = site.growth_per_s.or(site.growth_per_line).unwrap_or(0.0);
             let cells: Vec<Cell> = vec![
                 bytes((rate * factor).round() as u64).into(),
@@ -152,10 +165,7 @@ impl GrowthArgs {
                 units.bytes(site.live_bytes).into(),
                 if units.has_blocks() { units.count(site.live_blocks).into() } else { Cell::default() },
             ];
-            match self.by {
-                GroupBy::Site => add_site_row(&mut table, cells, catalog, StackId(site.id), self.stacks),
-                _ => add_row(&mut table, cells, catalog, &GroupKey::Name(site.key.clone()), self.stacks),
-            }
+            add_row(&mut table, cells, catalog, key, sites, &name);
         }
         let mut text = format!("\n{}", table.render(output.paint, output.width));
         if others > 0 {

@@ -2,19 +2,20 @@
 
 use crate::args::{FileArgs, Grouping, Instant, Reading, Selection};
 use crate::failure::Failure;
+use crate::naming::NameArgs;
 use crate::open;
 use crate::output::Output;
 use crate::print::bytes::{count, share};
 use crate::print::colour::Style;
 use crate::print::figures::Units;
 use crate::print::heading::{self, Heading};
-use crate::print::rows::{Layout, add_row, unnamed};
-use crate::print::stack::Depth;
+use crate::print::rows::{Layout, RowName, add_row, unnamed};
+use crate::print::stack::{Depth, SiteView};
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
 use highwater_formats::json::{self, DocumentStacks};
-use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows};
-use highwater_model::{Nanos, Snapshot, When};
+use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows_named};
+use highwater_model::{Catalog, Naming, Nanos, Snapshot, When};
 use highwater_query::oldest_births;
 use std::collections::BTreeMap;
 
@@ -44,6 +45,8 @@ pub struct Leaks {
     #[arg(long, value_enum, default_value_t, value_name = "DEPTH")]
     stacks: Depth,
     #[command(flatten)]
+    names: NameArgs,
+    #[command(flatten)]
     reading: Reading,
 }
 
@@ -54,15 +57,16 @@ impl Leaks {
         let snapshot = opened.snapshot_of(&self.instant.when, &self.selection.filters.of_blocks())?;
         let keep = self.selection.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
-        let mut rows = rows(&snapshot, self.grouping.by, Metric::Live, keep);
+        let naming = self.names.of(&opened)?;
+        let mut rows = rows_named(&snapshot, self.grouping.by, Metric::Live, keep, &naming);
         // Blocks of zero bytes count, too.
         rows.retain(|row| row.figures.live_blocks() > 0);
-        let births = oldest_births(&snapshot, self.grouping.by);
+        let births = oldest_births(&snapshot, self.grouping.by, &naming);
         if self.reading.json {
             return self.print_json(&snapshot, &rows, &births, output);
         }
         output.text(&self.head(&snapshot).render(output.paint, output.width))?;
-        output.text(&self.body(&snapshot, &rows, &births, output))?;
+        output.text(&self.body((&snapshot, &naming), &rows, &births, output))?;
         output.text(&heading::oddities(snapshot.accounts.anomalies(), output.paint))?;
         output.text(&heading::sampling(&snapshot))?;
         output.text(heading::missing_names(&snapshot))
@@ -90,7 +94,13 @@ impl Leaks {
         output.json_with_list(document, Some((self.grouping.by.list_key(), elements)), sites)
     }
 
-    fn body(&self, snapshot: &Snapshot, rows: &[Row], births: &BTreeMap<GroupKey, Nanos>, output: &Output) -> String {
+    fn body(
+        &self,
+        (snapshot, naming): (&Snapshot, &Naming),
+        rows: &[Row],
+        births: &BTreeMap<GroupKey, Nanos>,
+        output: &Output,
+    ) -> String {
         if rows.is_empty() {
             let filters = &self.selection.filters;
             return match filters.is_empty() {
@@ -119,7 +129,9 @@ impl Leaks {
             table = table.column(Align::Right, "oldest");
         }
         table = table.column(Align::Left, self.grouping.by.key());
-        for row in first {
+        let sites = SiteView { depth: self.stacks, naming };
+        let keys: Vec<(&Catalog, &GroupKey)> = first.iter().map(|row| (&*snapshot.catalog, &row.key)).collect();
+        for (row, name) in first.iter().zip(RowName::all(self.grouping.by, sites, &keys)) {
             let live = row.figures.live_bytes();
             let age =
                 births.get(&row.key).map_or_else(String::new, |birth| snapshot.source.length(age(snapshot, *birth)));
@@ -134,10 +146,9 @@ impl Leaks {
             if has_ages {
                 cells.push(Cell::new(Style::Dim, &age));
             }
-            add_row(&mut table, cells, &snapshot.catalog, &row.key, self.stacks);
+            add_row(&mut table, cells, &snapshot.catalog, &row.key, sites, &name);
         }
-        let layout =
-            Layout { by: self.grouping.by, metric: Metric::Live, depth: self.stacks, units, whole, details: None };
+        let layout = Layout { by: self.grouping.by, metric: Metric::Live, sites, units, whole, details: None };
         format!("\n{}{}", table.render(output.paint, output.width), layout.remainder(rest))
     }
 

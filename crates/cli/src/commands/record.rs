@@ -3,6 +3,7 @@
 use crate::commands::connect::{cannot_connect, wait_for as wait_for_listener};
 use crate::failure::{Failure, reason};
 use crate::name_sources::NameSources;
+use crate::naming::NameArgs;
 use crate::output::{Output, say, warn};
 use crate::print::bytes::{bytes, count, counted};
 use crate::print::status::StatusLine;
@@ -63,6 +64,8 @@ pub struct Record {
     /// Keep the recordings of children that held at least this much at their peak; 0 keeps all
     #[arg(long, value_name = "BYTES", value_parser = parse_least, default_value = "1MiB")]
     keep_children: u64,
+    #[command(flatten)]
+    names: NameArgs,
     /// When the recorder falls behind, drop events (and count them) instead of letting the program wait
     #[arg(long)]
     lossy: bool,
@@ -138,6 +141,8 @@ impl Record {
     /// Runs and records the program; exits as it does.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let program = program::find(&self.program[0])?;
+        // What is wrong with a project's file is said before the program runs.
+        self.names.allocators()?;
         let library = preload_file::path()?;
         let to = self.stream_to()?;
         let is_sent = to.is_some();
@@ -358,7 +363,7 @@ impl Record {
             summary::list(outcome, None, self.keep_children);
             return Ok(());
         };
-        summary::print(main, outcome, self.keep_children, lasted, output.width)
+        summary::print(main, outcome, self.keep_children, lasted, output.width, &self.names)
     }
 
     /// Reports the amounts sent, for each process that sent anything.

@@ -3,17 +3,18 @@
 use super::report_window::WindowArgs;
 use crate::args::{FileArgs, Grouping, Instant, Ranking, Reading, Selection, must_be_known, must_have_rows};
 use crate::failure::Failure;
+use crate::naming::NameArgs;
 use crate::open::{self, Opened};
 use crate::output::Output;
 use crate::print::bytes::counted;
 use crate::print::figures::Units;
 use crate::print::heading::{self, Heading};
 use crate::print::rows::{Layout, unnamed};
-use crate::print::stack::Depth;
+use crate::print::stack::{Depth, SiteView};
 use clap::Args;
 use highwater_formats::json::{self, DocumentStacks};
-use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows};
-use highwater_model::{Lifetimes, Snapshot, Source, Totals, TypeDetails, When, type_details};
+use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows_named};
+use highwater_model::{Lifetimes, Naming, Snapshot, Source, Totals, TypeDetails, When, type_details};
 use highwater_query::lifetimes;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
@@ -62,6 +63,8 @@ pub struct ReportView {
     /// How much of each call stack is shown
     #[arg(long, value_enum, default_value_t, value_name = "DEPTH")]
     pub stacks: Depth,
+    #[command(flatten)]
+    pub names: NameArgs,
 }
 
 /// The subject of a report.
@@ -78,6 +81,8 @@ pub struct Subject<'a> {
     pub whole: Totals,
     /// Lifetimes of blocks, if requested.
     pub lifetimes: Option<Lifetimes>,
+    /// How rows are named.
+    pub naming: Naming,
     /// Additional members of the JSON document.
     pub more: Map<String, Value>,
 }
@@ -107,14 +112,15 @@ impl Report {
             false => None,
         };
         let more = lifetimes.iter().map(|lifetimes| ("lifetimes".to_owned(), json::lifetimes(lifetimes))).collect();
-        let subject = Subject { command: "report", events, snapshot, when, whole, lifetimes, more };
+        let naming = self.view.names.of(opened)?;
+        let subject = Subject { command: "report", events, snapshot, when, whole, lifetimes, naming, more };
         self.view.print(subject, self.reading.json, output)
     }
 }
 
 /// What is known of types beyond their figures, if they are those that stacks show.
-fn details_of(by: GroupBy, snapshot: &Snapshot) -> Option<FxHashMap<String, TypeDetails>> {
-    (by == GroupBy::Type && snapshot.has_site_types()).then(|| type_details(snapshot))
+fn details_of(by: GroupBy, snapshot: &Snapshot, naming: &Naming) -> Option<FxHashMap<String, TypeDetails>> {
+    (by == GroupBy::Type && snapshot.has_site_types()).then(|| type_details(snapshot, naming))
 }
 
 impl ReportView {
@@ -140,7 +146,7 @@ impl ReportView {
         must_have_rows(self.grouping.by, &snapshot.source)?;
         let keep = self.selection.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
-        let rows = rows(snapshot, self.grouping.by, self.ranking.metric, keep);
+        let rows = rows_named(snapshot, self.grouping.by, self.ranking.metric, keep, &subject.naming);
         if json {
             return self.print_json(subject, &rows, output);
         }
@@ -152,7 +158,7 @@ impl ReportView {
     }
 
     fn print_json(&self, subject: Subject<'_>, rows: &[Row], output: &mut Output) -> Result<(), Failure> {
-        let Subject { command, events, snapshot, when, whole, more, .. } = subject;
+        let Subject { command, events, snapshot, when, whole, more, naming, .. } = subject;
         let by = self.grouping.by;
         let mut document: Value = json::document(command, snapshot).into();
         document["by"] = by.key().into();
@@ -172,7 +178,7 @@ impl ReportView {
         }
         let chosen = &rows[..rows.len().min(self.selection.json_rows())];
         let stacks = DocumentStacks::of(&snapshot.catalog, json::sites_among(chosen)).map_err(Failure::fault)?;
-        let details = details_of(by, snapshot);
+        let details = details_of(by, snapshot, &naming);
         let elements = chosen.iter().map(|row| {
             let mut element = json::row(snapshot, by, row, &stacks);
             if let (Some(details), GroupKey::Name(name)) = (&details, &row.key) {
@@ -233,9 +239,9 @@ impl ReportView {
             return format!("\n{}\n", self.why_empty(subject, rows));
         }
         let whole = metric.of(&snapshot.accounts.totals().figures);
-        let details = details_of(self.grouping.by, snapshot).filter(|_| metric.is_live());
-        let layout =
-            Layout { by: self.grouping.by, metric, depth: self.stacks, units, whole, details: details.as_ref() };
+        let details = details_of(self.grouping.by, snapshot, &subject.naming).filter(|_| metric.is_live());
+        let sites = SiteView { depth: self.stacks, naming: &subject.naming };
+        let layout = Layout { by: self.grouping.by, metric, sites, units, whole, details: details.as_ref() };
         let (first, rest) = shown.split_at(self.selection.table_rows().min(shown.len()));
         let mut text = format!("\n{}", layout.table(first, &snapshot.catalog).render(output.paint, output.width));
         text.push_str(&layout.remainder(rest));

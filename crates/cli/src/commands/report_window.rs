@@ -9,10 +9,11 @@ use crate::print::bytes::counted;
 use crate::print::figures::Units;
 use crate::print::heading::{self, Heading};
 use crate::print::rows::Layout;
+use crate::print::stack::SiteView;
 use clap::Args;
 use highwater_formats::json::{self, DocumentStacks, WindowDocument};
-use highwater_model::groups::{GroupBy, Metric, Row, rows};
-use highwater_model::{Figures, Nanos, Snapshot, When, Window};
+use highwater_model::groups::{GroupBy, Metric, Row, rows_named};
+use highwater_model::{Figures, Naming, Nanos, Snapshot, When, Window};
 use highwater_query::{Filter, PeakInstant, Query, filtered_snapshot, moment, peak};
 use highwater_store::history::Moment;
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,13 +101,15 @@ impl WindowArgs {
         let keep = view.selection.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
         let by = view.grouping.by;
-        let ranked = |snapshot: &Snapshot| rows(snapshot, by, metric, keep);
+        let naming = view.names.of(opened)?;
+        let ranked = |snapshot: &Snapshot| rows_named(snapshot, by, metric, keep, &naming);
         if !reading.json {
             let shown = if metric.is_live() { &*live } else { &counters };
             output.text(&head(window, &after, &counters, highest, view).render(output.paint, output.width))?;
-            return output.text(&body(view, shown, ranked(shown), output));
+            return output.text(&body(view, &naming, shown, ranked(shown), output));
         }
-        let document = WindowDocument::new(window, &after, &counters, (highest.bytes, Nanos(highest.at_ns)), by);
+        let document =
+            WindowDocument::new(window, &after, &counters, (highest.bytes, Nanos(highest.at_ns)), (by, &naming));
         let mut members = json::head("report", &after);
         members.extend(document.members());
         members.insert("anomalies".to_owned(), json::anomalies(counters.accounts.anomalies()));
@@ -152,7 +155,7 @@ fn head(window: Window, after: &Snapshot, counters: &Snapshot, highest: PeakInst
     head
 }
 
-fn body(view: &ReportView, snapshot: &Snapshot, rows: Vec<Row>, output: &Output) -> String {
+fn body(view: &ReportView, naming: &Naming, snapshot: &Snapshot, rows: Vec<Row>, output: &Output) -> String {
     let metric = view.ranking.metric;
     let shown: Vec<Row> = rows.into_iter().filter(|row| metric.of(&row.inclusive) > 0).collect();
     if shown.is_empty() {
@@ -160,7 +163,8 @@ fn body(view: &ReportView, snapshot: &Snapshot, rows: Vec<Row>, output: &Output)
     }
     let units = Units::of_snapshot(snapshot);
     let whole = metric.of(&snapshot.accounts.totals().figures);
-    let layout = Layout { by: view.grouping.by, metric, depth: view.stacks, units, whole, details: None };
+    let sites = SiteView { depth: view.stacks, naming };
+    let layout = Layout { by: view.grouping.by, metric, sites, units, whole, details: None };
     let (first, rest) = shown.split_at(view.selection.table_rows().min(shown.len()));
     let table = layout.table(first, &snapshot.catalog).render(output.paint, output.width);
     format!("\n{table}{}", layout.remainder(rest))

@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, reason};
 use crate::live::{CollectorSocket, LiveCollector};
+use crate::naming::NameArgs;
 use crate::output::{Output, say, warn};
 use crate::print::bytes::bytes;
 use crate::print::progress::Progress;
@@ -54,6 +55,8 @@ pub struct ViewArgs {
     /// Only such blocks, as the page's address has it: size:1024.., inside:contains:parse; may be repeated
     #[arg(long, value_name = "FILTER")]
     filter: Vec<String>,
+    #[command(flatten)]
+    names: NameArgs,
     /// The port to listen on [default: any that is free]
     #[arg(long, value_name = "N")]
     port: Option<u16>,
@@ -153,6 +156,12 @@ impl ViewArgs {
         for filter in &self.filter {
             Api::must_be_a_filter(filter).map_err(|problem| Failure::Usage(format!("--{}", problem)))?;
             parts.push(format!("filter={}", encoded(filter)));
+        }
+        for name in self.names.allocators()? {
+            parts.push(format!("allocator={}", encoded(&name.to_string())));
+        }
+        if self.names.raw_names {
+            parts.push("raw_names=1".to_owned());
         }
         Ok(parts.join("&"))
     }

@@ -4,21 +4,24 @@ use crate::args::Grouping;
 use crate::failure::{Failure, reason};
 use crate::live::{Asking, ProcessChoice, TakenSnapshot};
 use crate::name_sources::NameSources;
+use crate::naming::NameArgs;
 use crate::output::Output;
 use crate::print::bytes::counted;
 use crate::print::colour::Style;
 use crate::print::figures::{Units, blocks_handed_out};
 use crate::print::heading;
-use crate::print::rows::add_row;
+use crate::print::rows::{RowName, add_row};
 use crate::print::screen::Screen;
-use crate::print::stack::Depth;
+use crate::print::stack::{Depth, SiteView};
 use crate::print::table::{Align, Cell, Table};
 use clap::{Args, ValueEnum};
 use highwater_collector::CollectorClient;
 use highwater_collector::protocol::{CutInfo, Detail, ProcessInfo};
 use highwater_formats::json::{self, DocumentStacks, StacksTooLarge};
-use highwater_model::groups::{GroupBy, Metric, Row, rows};
-use highwater_model::{CatalogIdentities, Nanos, RowIdentities, RowIdentity, Snapshot, TooManyCalls, parse_duration};
+use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows_named};
+use highwater_model::{
+    Catalog, CatalogIdentities, Naming, Nanos, RowIdentities, RowIdentity, Snapshot, TooManyCalls, parse_duration,
+};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::collections::HashMap;
@@ -52,6 +55,8 @@ pub struct Watch {
     /// Which rows come first
     #[arg(long, value_enum, default_value_t, value_name = "FIGURE")]
     sort: WatchOrder,
+    #[command(flatten)]
+    names: NameArgs,
     /// Print one JSON document ("schema": 2) a line, one for each look, instead of text
     #[arg(long)]
     json: bool,
@@ -108,6 +113,7 @@ struct Watched {
 struct Look<'a> {
     process: &'a ProcessInfo,
     snapshot: &'a Snapshot,
+    naming: &'a Naming,
     cut: &'a CutInfo,
     rows: Vec<Watched>,
     seen: &'a WatchedFigures,
@@ -142,15 +148,22 @@ impl Watch {
         let mut symbolizer = self.sources.symbolizer();
         let mut identities = RowIdentities::default();
         let (mut first, mut last): (Option<WatchedFigures>, Option<WatchedFigures>) = (None, None);
+        // The first look decides: the name of a row does not change while it is watched.
+        let mut naming: Option<Naming> = None;
         for number in 1.. {
             let began = Instant::now();
             let taken = client.snapshot(process.pid, Detail::Sites, None).map_err(Failure::fault)?;
             let snapshot = TakenSnapshot::open(taken.file, &[], &mut symbolizer)?.snapshot;
-            let compared = self.compare(&snapshot, &mut identities, first.as_ref(), last.as_ref());
+            let naming = match &mut naming {
+                Some(naming) => naming,
+                unknown => unknown.insert(self.names.of_snapshot(&snapshot)?),
+            };
+            let compared = self.compare((&snapshot, naming), &mut identities, first.as_ref(), last.as_ref());
             let (seen, rows) = compared.map_err(Failure::fault)?;
             let look = Look {
                 process,
                 snapshot: &snapshot,
+                naming,
                 cut: &taken.cut,
                 rows,
                 seen: &seen,
@@ -177,7 +190,7 @@ impl Watch {
     /// The current figures, and the rows with their changes.
     fn compare(
         &self,
-        snapshot: &Snapshot,
+        (snapshot, naming): (&Snapshot, &Naming),
         identities: &mut RowIdentities,
         first: Option<&WatchedFigures>,
         last: Option<&WatchedFigures>,
@@ -194,7 +207,7 @@ impl Watch {
         let mut merged: Vec<(RowIdentity, Row)> = Vec::new();
         let mut indexes: HashMap<RowIdentity, usize> = HashMap::new();
         let mut known = CatalogIdentities::default();
-        for row in rows(snapshot, self.grouping.by, Metric::Live, None) {
+        for row in rows_named(snapshot, self.grouping.by, Metric::Live, None, naming) {
             let identity = identities.of(&snapshot.catalog, &mut known, &row.key)?;
             match indexes.get(&identity) {
                 Some(&index) => {
@@ -234,14 +247,19 @@ impl Watch {
             .column(Align::Left, self.grouping.by.key());
         let wanted = if self.top == 0 { usize::MAX } else { self.top };
         let room = height.map_or(usize::MAX, |height| height.saturating_sub(OTHER_LINES).max(1));
-        for Watched { row, growth, lately } in look.rows.iter().take(wanted.min(room)) {
+        let first = &look.rows[..look.rows.len().min(wanted.min(room))];
+        let catalog = &*look.snapshot.catalog;
+        let keys: Vec<(&Catalog, &GroupKey)> = first.iter().map(|one| (catalog, &one.row.key)).collect();
+        let sites = SiteView { depth: Depth::Line, naming: look.naming };
+        let names = RowName::all(self.grouping.by, sites, &keys);
+        for (Watched { row, growth, lately }, name) in first.iter().zip(names) {
             let cells: Vec<Cell> = vec![
                 units.bytes(row.figures.live_bytes()).into(),
                 Cell::new(style_of(*growth), &units.signed_bytes(*growth)),
                 Cell::new(style_of(*lately), &units.signed_bytes(*lately)),
                 units.count(row.figures.live_blocks()).into(),
             ];
-            add_row(&mut table, cells, &look.snapshot.catalog, &row.key, Depth::Line);
+            add_row(&mut table, cells, catalog, &row.key, sites, &name);
         }
         format!("{}{}", self.heading(look, units, output), table.render(output.paint, output.width))
     }

@@ -216,7 +216,8 @@ impl Delivery {
         let whole = *snapshot.accounts.totals();
         let events = recording.stats().events;
         let (when, lifetimes) = (&When::End, None);
-        let subject = Subject { command, events, snapshot, when, whole, lifetimes, more };
+        let naming = self.view.names.of_snapshot(snapshot)?;
+        let subject = Subject { command, events, snapshot, when, whole, lifetimes, naming, more };
         self.view.print(subject, self.json, output)?;
         match largest {
             Some(largest) if !self.json => {
@@ -237,9 +238,11 @@ impl Delivery {
     ) -> Result<(), Failure> {
         let keep = self.view.selection.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
+        let naming = self.view.names.of_snapshot(snapshot)?;
         let options = ExportOptions {
             metric: self.view.ranking.metric,
             keep,
+            naming: Some(&naming),
             per_block: self.per_block,
             uncompressed: export::is_uncompressed(path),
             ..ExportOptions::default()

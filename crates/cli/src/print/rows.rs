@@ -3,11 +3,12 @@
 use super::bytes::{count, counted, share};
 use super::colour::Style;
 use super::figures::{Units, blocks_handed_out};
-use super::stack::{Depth, add_site_row};
+use super::stack::{SiteView, add_site_row};
 use super::table::{Align, Cell, Table};
 use highwater_model::groups::{GroupBy, GroupKey, Metric, Row};
-use highwater_model::{Catalog, CodeOffset, Figures, ThreadId, TypeDetails};
+use highwater_model::{Catalog, CodeOffset, Figures, RowDetails, StackId, ThreadId, TypeDetails};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// How rows are shown.
 #[derive(Clone, Copy)]
@@ -16,8 +17,8 @@ pub struct Layout<'a> {
     pub by: GroupBy,
     /// The figure by which they are ranked.
     pub metric: Metric,
-    /// How much of a call stack is shown.
-    pub depth: Depth,
+    /// How call stacks are shown.
+    pub sites: SiteView<'a>,
     /// Whether the figures are estimates.
     pub units: Units,
     /// The metric's figure of the whole memory.
@@ -43,7 +44,8 @@ impl Layout<'_> {
             table = table.column(Align::Right, "elements").column(Align::Right, "slack");
         }
         table = table.column(Align::Left, self.by.key());
-        for row in rows {
+        let keys: Vec<(&Catalog, &GroupKey)> = rows.iter().map(|row| (catalog, &row.key)).collect();
+        for (row, name) in rows.iter().zip(RowName::all(self.by, self.sites, &keys)) {
             let own = self.metric.of(&row.figures);
             // A row that only passes memory on to its callees has no figures of its own.
             let of_own = |text: String| -> Cell { if own == 0 { Cell::default() } else { text.into() } };
@@ -58,12 +60,12 @@ impl Layout<'_> {
             if self.has_companion() {
                 cells.push(of_own(self.companion(&row.figures)));
             }
-            if let (Some(details), GroupKey::Name(name)) = (self.details, &row.key) {
-                let TypeDetails { elements, slack_bytes } = details.get(name).copied().unwrap_or_default();
+            if let (Some(details), GroupKey::Name(type_name)) = (self.details, &row.key) {
+                let TypeDetails { elements, slack_bytes } = details.get(type_name).copied().unwrap_or_default();
                 cells.push(elements.map(|elements| self.units.count(elements)).unwrap_or_default().into());
                 cells.push(slack_bytes.map(|slack| self.units.bytes(slack)).unwrap_or_default().into());
             }
-            add_row(&mut table, cells, catalog, &row.key, self.depth);
+            add_row(&mut table, cells, catalog, &row.key, self.sites, &name);
         }
         table
     }
@@ -128,20 +130,75 @@ pub fn unnamed(by: GroupBy) -> Option<&'static str> {
     }
 }
 
-/// Adds a row whose last column names what it stands for.
-pub fn add_row(table: &mut Table, mut cells: Vec<Cell>, catalog: &Catalog, key: &GroupKey, depth: Depth) {
+/// What is shown of a row beside its figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RowName {
+    /// A site, which has a name of its own: what tells it from one that looks the same.
+    Site(String),
+    /// The text of a row with a name.
+    Named(String),
+}
+
+impl RowName {
+    /// The names of the rows of one table, so that no two look alike.
+    pub fn all(by: GroupBy, view: SiteView<'_>, keys: &[(&Catalog, &GroupKey)]) -> Vec<Self> {
+        let shown = |name: &str| match by {
+            GroupBy::Function => match view.naming.pool_of_function(name) {
+                Some(pool) => format!("{pool} · {}", view.naming.shown(name)),
+                None => view.naming.shown(name).into_owned(),
+            },
+            _ => name.to_owned(),
+        };
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for (_, key) in keys {
+            if let GroupKey::Name(name) = key {
+                *counts.entry(shown(name)).or_default() += 1;
+            }
+        }
+        let sites: Vec<(&Catalog, StackId)> = keys.iter().filter_map(|(catalog, key)| site(catalog, key)).collect();
+        let details = RowDetails::new(view.naming).with_callers_shown(view.depth.visible_callers());
+        let mut details = details.of(&sites).into_iter();
+        let name = |(_, key): &(&Catalog, &GroupKey)| match key {
+            GroupKey::Site(_) => Self::Site(details.next().unwrap_or_default()),
+            // Functions that differ in their arguments only are shown with them.
+            GroupKey::Name(name) if counts.get(&shown(name)).is_some_and(|count| *count > 1) => {
+                Self::Named(name.clone())
+            }
+            GroupKey::Name(name) => Self::Named(shown(name)),
+            GroupKey::Code { build_id, module, offset } => {
+                Self::Named(CodeOffset { build_id, module, offset: *offset }.to_string())
+            }
+            GroupKey::Thread(_) => Self::Named(String::new()),
+        };
+        keys.iter().map(name).collect()
+    }
+}
+
+fn site<'a>(catalog: &'a Catalog, key: &GroupKey) -> Option<(&'a Catalog, StackId)> {
     match key {
-        GroupKey::Site(stack) => add_site_row(table, cells, catalog, *stack, depth),
+        GroupKey::Site(stack) => Some((catalog, *stack)),
+        _ => None,
+    }
+}
+
+/// Adds a row whose last column names what it stands for.
+pub fn add_row(
+    table: &mut Table,
+    mut cells: Vec<Cell>,
+    catalog: &Catalog,
+    key: &GroupKey,
+    view: SiteView<'_>,
+    name: &RowName,
+) {
+    let (RowName::Site(text) | RowName::Named(text)) = name;
+    match key {
+        GroupKey::Site(stack) => add_site_row(table, cells, catalog, *stack, view, text),
         GroupKey::Name(name) if name.is_empty() => {
             cells.push(Cell::new(Style::Dim, "(not known)"));
             table.row(cells);
         }
-        GroupKey::Name(name) => {
-            cells.push(Cell::new(Style::Bold, name));
-            table.row(cells);
-        }
-        GroupKey::Code { build_id, module, offset } => {
-            cells.push(Cell::new(Style::Bold, &CodeOffset { build_id, module, offset: *offset }.to_string()));
+        GroupKey::Name(_) | GroupKey::Code { .. } => {
+            cells.push(Cell::new(Style::Bold, text));
             table.row(cells);
         }
         GroupKey::Thread(thread) => {

@@ -5,7 +5,7 @@ use super::bytes::count;
 use super::colour::{Paint, Style};
 use super::table::{Align, Cell, Table};
 use super::text::fitted;
-use highwater_model::{Catalog, FrameText, StackId, is_background, leading_plumbing};
+use highwater_model::{Catalog, FrameText, Naming, StackId};
 use rustc_hash::FxHashMap;
 
 /// How much of a stack is shown.
@@ -31,6 +31,11 @@ const BRIEF_CALLERS: usize = 3;
 const MOST_LINES: usize = 200_000;
 
 impl Depth {
+    /// The number of callers that can be seen.
+    pub fn visible_callers(self) -> usize {
+        if self == Self::Line { BRIEF_CALLERS } else { self.callers() }
+    }
+
     fn callers(self) -> usize {
         match self {
             Self::Top | Self::Line => 0,
@@ -40,25 +45,50 @@ impl Depth {
     }
 }
 
-/// Adds a row for a stack to a table whose last column is for sites: the given figures, then the stack.
-pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog, stack: StackId, depth: Depth) {
+/// How sites are shown.
+#[derive(Clone, Copy)]
+pub struct SiteView<'a> {
+    /// How much of a stack is shown.
+    pub depth: Depth,
+    /// How it is named.
+    pub naming: &'a Naming,
+}
+
+/// Adds a row for a stack to a table whose last column is for sites: the given figures, then the stack. `detail` tells it from a row that would look the
+/// same.
+pub fn add_site_row(
+    table: &mut Table,
+    mut figures: Vec<Cell>,
+    catalog: &Catalog,
+    stack: StackId,
+    SiteView { depth, naming }: SiteView<'_>,
+    detail: &str,
+) {
     let room = MOST_LINES.saturating_sub(table.lines());
     let depth = if room == 0 && depth == Depth::Full { Depth::Brief } else { depth };
     let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).collect();
-    let (plumbing, own) = frames.split_at(leading_plumbing(&frames));
+    let site = naming.site(&frames);
+    let (passing, own) = frames.split_at(site.passing.min(frames.len()));
     let callers = own.get(1..).unwrap_or_default();
     // A few lines only have room for the programmer's own frames.
-    let wanted = |frame: &&FrameText<'_>| depth == Depth::Full || !is_background(frame);
+    let wanted = |frame: &&FrameText<'_>| depth == Depth::Full || !naming.is_background(frame);
     // One line shows a few callers; stacks are deep, and there may be thousands of them.
     let most = if depth == Depth::Line { BRIEF_CALLERS } else { usize::MAX };
     let callers: Vec<&FrameText<'_>> = callers.iter().filter(wanted).take(most).collect();
     let name_of = |frame: &FrameText<'_>| {
-        if depth == Depth::Line { fitted(&name_of(frame), LONGEST_NAME) } else { name_of(frame) }
+        let name = name_of(naming, frame);
+        if depth == Depth::Line { fitted(&name, LONGEST_NAME) } else { name }
     };
-    let mut site = own.first().map_or_else(
-        || Cell::new(Style::Dim, "(no call stack)"),
-        |frame| located(Cell::new(Style::Bold, &name_of(frame)), frame, depth),
-    );
+    let named = |frame: &FrameText<'_>| match site.pool {
+        Some(pool) => Cell::new(Style::Bold, pool).and(Style::Plain, &format!(" · {}", name_of(frame))),
+        None => Cell::new(Style::Bold, &name_of(frame)),
+    };
+    let mut site = own
+        .first()
+        .map_or_else(|| Cell::new(Style::Dim, "(no call stack)"), |frame| located(named(frame), frame, depth));
+    if !detail.is_empty() {
+        site = site.and(Style::Plain, &format!("  {detail}"));
+    }
     if depth == Depth::Line {
         for frame in callers.iter().take(BRIEF_CALLERS) {
             site = site.and(Style::Dim, &format!(" ← {}", name_of(frame)));
@@ -67,7 +97,7 @@ pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog
     figures.push(site);
     table.row(figures);
     if depth == Depth::Full {
-        for frame in plumbing.iter().rev() {
+        for frame in passing.iter().rev() {
             let cell = Cell::new(Style::Dim, "  → ").and(Style::Dim, &name_of(frame));
             table.continuation(located(cell, frame, depth));
         }
@@ -94,9 +124,9 @@ pub fn add_site_row(table: &mut Table, mut figures: Vec<Cell>, catalog: &Catalog
 /// Numbers the lines by which [`Depth::Line`] shows stacks: stacks that look the same have the same number.
 ///
 /// There may be a million stacks, so their texts are not built: a line is identified by the frames that it shows. The exception is long names that
-/// are cut: they may look the same though they differ.
-#[derive(Default)]
-pub struct LineNumbers {
+/// are shortened or cut: they may look the same though they differ.
+pub struct LineNumbers<'a> {
+    naming: &'a Naming,
     stacks: FxHashMap<StackId, usize>,
     frames: FxHashMap<Vec<(Text, Text, u64)>, usize>,
     cut: FxHashMap<String, usize>,
@@ -112,7 +142,18 @@ fn identity(text: &str) -> Text {
     if text.is_empty() { (0, 0) } else { (text.as_ptr() as usize, text.len()) }
 }
 
-impl LineNumbers {
+impl<'a> LineNumbers<'a> {
+    /// No lines yet.
+    pub fn new(naming: &'a Naming) -> Self {
+        let (stacks, frames, cut, background) = Default::default();
+        Self { naming, stacks, frames, cut, count: 0, background }
+    }
+
+    /// How stacks are named.
+    pub fn naming(&self) -> &'a Naming {
+        self.naming
+    }
+
     /// The number of a stack's line. All stacks must be of one catalog.
     pub fn number(&mut self, catalog: &Catalog, stack: StackId) -> usize {
         if let Some(known) = self.stacks.get(&stack) {
@@ -129,10 +170,10 @@ impl LineNumbers {
         let mut shown = Vec::new();
         for most in [NEAR, usize::MAX] {
             let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(most).collect();
-            let own = &frames[leading_plumbing(&frames)..];
+            let own = frames.get(self.naming.passing_frames(&frames)..).unwrap_or_default();
             let callers = own.iter().skip(1).filter(|frame| {
                 let key = (identity(frame.function), identity(frame.file), identity(frame.module));
-                !*self.background.entry(key).or_insert_with(|| is_background(frame))
+                !*self.background.entry(key).or_insert_with(|| self.naming.is_background(frame))
             });
             shown = own.first().into_iter().chain(callers.take(BRIEF_CALLERS)).copied().collect();
             if shown.len() > BRIEF_CALLERS || frames.len() < most {
@@ -150,8 +191,10 @@ impl LineNumbers {
             return *known;
         }
         let next = self.count;
-        let is_cut = shown.iter().any(|frame| frame.function.len() > LONGEST_NAME);
-        let number = if is_cut { *self.cut.entry(site_in_a_line(catalog, stack)).or_insert(next) } else { next };
+        let is_changed = |name: &str| name.len() > LONGEST_NAME || self.naming.shown(name) != name;
+        let is_cut = shown.iter().any(|frame| is_changed(frame.function));
+        let number =
+            if is_cut { *self.cut.entry(site_in_a_line(self.naming, catalog, stack)).or_insert(next) } else { next };
         self.count += usize::from(number == next);
         self.frames.insert(key, number);
         number
@@ -159,14 +202,14 @@ impl LineNumbers {
 }
 
 /// A stack as [`Depth::Line`] shows it, without a table.
-fn site_in_a_line(catalog: &Catalog, stack: StackId) -> String {
+fn site_in_a_line(naming: &Naming, catalog: &Catalog, stack: StackId) -> String {
     let mut table = Table::default().column(Align::Left, "");
-    add_site_row(&mut table, Vec::new(), catalog, stack, Depth::Line);
+    add_site_row(&mut table, Vec::new(), catalog, stack, SiteView { depth: Depth::Line, naming }, "");
     table.render(Paint::plain(), None)
 }
 
 /// The name of a frame: its function, or else the offset of its code in its module, or its address.
-pub fn name_of(frame: &FrameText<'_>) -> String {
+pub fn name_of(naming: &Naming, frame: &FrameText<'_>) -> String {
     if let Some(code) = frame.unnamed_code() {
         return code.to_string();
     }
@@ -175,7 +218,7 @@ pub fn name_of(frame: &FrameText<'_>) -> String {
         ("", 0, module) => format!("(unknown function in {})", last_parts(module, 1)),
         ("", address, "") => format!("0x{address:x}"),
         ("", address, module) => format!("0x{address:x} in {}", last_parts(module, 1)),
-        (function, ..) => function.to_owned(),
+        (function, ..) => naming.shown(function).into_owned(),
     }
 }
 
@@ -203,7 +246,7 @@ mod tests {
         let mut catalog = Catalog::default();
         let stack = catalog.intern_stack(frames);
         let mut table = Table::default().column(Align::Right, "").column(Align::Left, "");
-        add_site_row(&mut table, vec!["1".into()], &catalog, stack, depth);
+        add_site_row(&mut table, vec!["1".into()], &catalog, stack, SiteView { depth, naming: &Naming::default() }, "");
         table.render(Paint::plain(), None)
     }
 
@@ -238,10 +281,11 @@ mod tests {
             let frames: Vec<FrameText<'_>> = (0..number % 14).map(frame).collect();
             stacks.push(catalog.intern_stack(&frames));
         }
-        let mut numbers = LineNumbers::default();
+        let naming = Naming::default();
+        let mut numbers = LineNumbers::new(&naming);
         let mut looks: HashMap<usize, String> = HashMap::new();
         for stack in stacks {
-            let text = site_in_a_line(&catalog, stack);
+            let text = site_in_a_line(&naming, &catalog, stack);
             assert_eq!(looks.entry(numbers.number(&catalog, stack)).or_insert_with(|| text.clone()), &text);
         }
         let different: std::collections::HashSet<&String> = looks.values().collect();
@@ -253,7 +297,8 @@ mod tests {
         let mut catalog = Catalog::default();
         let stack = catalog.intern_stack(&vec![frame("recurse", "", 0); 150_001]);
         let mut table = Table::default().column(Align::Left, "");
-        (0..3).for_each(|_| add_site_row(&mut table, Vec::new(), &catalog, stack, Depth::Full));
+        let view = SiteView { depth: Depth::Full, naming: &Naming::default() };
+        (0..3).for_each(|_| add_site_row(&mut table, Vec::new(), &catalog, stack, view, ""));
         let text = table.render(Paint::plain(), None);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 200_000 + 3 + 5);
@@ -266,7 +311,7 @@ mod tests {
     fn allocators_do_not_give_a_site_its_name_and_only_a_full_stack_shows_them() {
         let frames = ["malloc", "operator new(unsigned long)", "load", "main"].map(|name| frame(name, "", 0));
         assert_eq!(rendered(&frames, Depth::Brief), "1  load\n     ← main\n");
-        let full = "1  load\n     → operator new(unsigned long)\n     → malloc\n     ← main\n";
+        let full = "1  load\n     → operator new\n     → malloc\n     ← main\n";
         assert_eq!(rendered(&frames, Depth::Full), full);
         assert_eq!(rendered(&frames[..1], Depth::Top), "1  malloc\n");
     }
@@ -274,8 +319,8 @@ mod tests {
     #[test]
     fn a_frame_without_a_name_is_shown_by_address_and_module() {
         let unnamed = FrameText { address: 0x7f10, module: "/usr/lib/libz.so.1", ..FrameText::default() };
-        assert_eq!(name_of(&unnamed), "0x7f10 in libz.so.1");
-        assert_eq!(name_of(&FrameText::default()), "(unknown function)");
+        assert_eq!(name_of(&Naming::default(), &unnamed), "0x7f10 in libz.so.1");
+        assert_eq!(name_of(&Naming::default(), &FrameText::default()), "(unknown function)");
         assert_eq!(rendered(&[], Depth::Brief), "1  (no call stack)\n");
     }
 }

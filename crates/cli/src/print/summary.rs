@@ -4,10 +4,11 @@ use super::bytes::{bytes, count, counted, share};
 use super::colour::{Paint, Style};
 use super::figures::Units;
 use super::heading::{self, Heading};
-use super::stack::{Depth, LineNumbers, add_site_row};
+use super::stack::{Depth, LineNumbers, SiteView, add_site_row};
 use super::table::{Align, Table};
 use super::text::printable;
 use crate::failure::Failure;
+use crate::naming::NameArgs;
 use crate::open::{self, OnDamage};
 use highwater_model::groups::Metric;
 use highwater_model::{AddressSpace, Catalog, Snapshot, StackId, When};
@@ -31,6 +32,7 @@ pub fn print(
     keep_children: u64,
     lasted: Duration,
     width: Option<usize>,
+    names: &NameArgs,
 ) -> Result<(), Failure> {
     let paint = Paint::for_stderr();
     // Measured before this summary does work of its own.
@@ -77,7 +79,8 @@ pub fn print(
     }
     head.line("cost", cost);
     let mut text = format!("{}\n", head.render(paint, width));
-    let mut lines = LineNumbers::default();
+    let naming = names.of_snapshot(end)?;
+    let mut lines = LineNumbers::new(&naming);
     for (title, sites, whole, metric) in [
         ("most at the peak", &seen.peak, totals.figures.peak_bytes, Metric::Live),
         (most_at_end, &sites_of(end, Metric::Live), totals.figures.live_bytes(), Metric::Live),
@@ -159,7 +162,7 @@ fn list_of_sites(
     sites: &[(StackId, u64)],
     whole: u64,
     metric: Metric,
-    lines: &mut LineNumbers,
+    lines: &mut LineNumbers<'_>,
     (paint, width): (Paint, Option<usize>),
 ) -> String {
     if sites.is_empty() {
@@ -169,13 +172,20 @@ fn list_of_sites(
     let mut table = Table::default().column(Align::Right, "").column(Align::Right, "").column(Align::Left, "");
     for (stack, own) in biggest(sites, &snapshot.catalog, lines) {
         let cells = vec![units.metric(metric, own).into(), share(own, whole).into()];
-        add_site_row(&mut table, cells, &snapshot.catalog, stack, Depth::Line);
+        add_site_row(
+            &mut table,
+            cells,
+            &snapshot.catalog,
+            stack,
+            SiteView { depth: Depth::Line, naming: lines.naming() },
+            "",
+        );
     }
     format!("{}\n{}", paint.paint(Style::Bold, title), table.render(paint, width))
 }
 
 /// The biggest lines, largest first. Sites that look the same are merged, and their figures added.
-fn biggest(all: &[(StackId, u64)], catalog: &Catalog, lines: &mut LineNumbers) -> Vec<(StackId, u64)> {
+fn biggest(all: &[(StackId, u64)], catalog: &Catalog, lines: &mut LineNumbers<'_>) -> Vec<(StackId, u64)> {
     let mut sums: FxHashMap<usize, (StackId, u64)> = FxHashMap::default();
     for &(stack, own) in all {
         sums.entry(lines.number(catalog, stack)).or_insert((stack, 0)).1 += own;

@@ -2,7 +2,7 @@
 
 use super::{DocumentStacks, figures, known_text, rows::row as plain_row};
 use highwater_model::groups::{self, GroupBy, GroupKey, Metric, Row};
-use highwater_model::{Figures, Nanos, Snapshot, Window};
+use highwater_model::{Figures, Naming, Nanos, Snapshot, Window};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -28,9 +28,9 @@ impl<'a> WindowDocument<'a> {
         after: &'a Snapshot,
         counters: &'a Snapshot,
         highest: (u64, Nanos),
-        by: GroupBy,
+        (by, naming): (GroupBy, &Naming),
     ) -> Self {
-        let live = groups::rows(after, by, Metric::Live, None);
+        let live = groups::rows_named(after, by, Metric::Live, None, naming);
         let live = live.into_iter().map(|row| (row.key, row.figures)).collect();
         Self { window, after, counters, highest, by, live }
     }

@@ -3,6 +3,7 @@
 use super::SiteTypes;
 use crate::byte_sum::ByteSum;
 use crate::heap::Heap;
+use crate::naming::Naming;
 use crate::snapshot::Snapshot;
 use rustc_hash::FxHashMap;
 
@@ -36,9 +37,9 @@ impl ElementSum {
 }
 
 /// The details of all types that [stacks show](SiteTypes), by the name of the type.
-pub fn type_details(snapshot: &Snapshot) -> FxHashMap<String, TypeDetails> {
+pub fn type_details(snapshot: &Snapshot, naming: &Naming) -> FxHashMap<String, TypeDetails> {
     let catalog = &*snapshot.catalog;
-    let mut types = SiteTypes::new(catalog);
+    let mut types = SiteTypes::new(catalog, naming);
     let mut elements: FxHashMap<String, ElementSum> = FxHashMap::default();
     for (stack, figures) in snapshot.accounts.sites().iter().filter(|(_, figures)| figures.live_blocks() > 0) {
         let found = types.of(catalog, stack);

@@ -21,7 +21,9 @@ mod text;
 
 use crate::catalog::{Catalog, FrameText};
 use crate::ids::{FrameId, StackId, StringId};
-use crate::plumbing::{is_plumbing, leading_plumbing};
+use crate::naming::Naming;
+use crate::plumbing::is_plumbing;
+use crate::wrappers::is_wrapper;
 use cpp::{CppChain, CppFrame};
 pub use details::{ElementSum, TypeDetails, type_details};
 use rust::{Found, Holds, RustChain, RustFrame, ShownBy};
@@ -77,6 +79,8 @@ pub struct SiteTypes {
     known: FxHashMap<StackId, Arc<SiteType>>,
     /// The modules that the linker has optimised as a whole.
     linked_whole: FxHashSet<u32>,
+    /// Names the sites of blocks of unknown types.
+    naming: Naming,
 }
 
 /// The part that a function plays on the way from the allocator to the program.
@@ -95,9 +99,9 @@ enum Role {
 }
 
 impl SiteTypes {
-    /// Finder for the sites of a catalog.
-    pub fn new(catalog: &Catalog) -> Self {
-        let mut types = Self::default();
+    /// Finder for the sites of a catalog. Blocks of unknown types are described by the names of their sites.
+    pub fn new(catalog: &Catalog, naming: &Naming) -> Self {
+        let mut types = Self { naming: naming.clone(), ..Self::default() };
         // The compiler itself makes these functions, and only the linker can inline them.
         let shims = catalog
             .stacks
@@ -128,7 +132,7 @@ impl SiteTypes {
             _ => {
                 let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
                 let innermost = catalog.stacks.frame_ids_of(stack).next().map(|id| self.role(catalog, id));
-                SiteType::unknown(unknown_name(&frames, innermost.as_deref()))
+                SiteType::unknown(unknown_name(&self.naming, &frames, innermost.as_deref()))
             }
         });
         self.known.insert(stack, Arc::clone(&site_type));
@@ -233,7 +237,7 @@ fn role_of(frame: &FrameText<'_>) -> Role {
     if let Some(made) = libraries::made_by(function).map(str::to_owned).or_else(|| libraries::qt_container(function)) {
         return Role::Makes(made);
     }
-    if is_plumbing(function) { Role::Allocator } else { Role::Own }
+    if is_plumbing(function) || is_wrapper(function) { Role::Allocator } else { Role::Own }
 }
 
 /// What a library function claims of the blocks that it allocates.
@@ -337,11 +341,15 @@ fn words_of(name: &str) -> Vec<String> {
 }
 
 /// The description of a block whose type is not known: what allocated it, and the function that names its site.
-fn unknown_name(frames: &[FrameText<'_>], innermost: Option<&Role>) -> String {
+fn unknown_name(naming: &Naming, frames: &[FrameText<'_>], innermost: Option<&Role>) -> String {
     if frames.is_empty() {
         return "[unknown]".to_owned();
     }
-    let own = &frames[leading_plumbing(frames).min(frames.len() - 1)];
+    let site = naming.site(frames);
+    if let Some(pool) = site.pool {
+        return format!("[{pool}]");
+    }
+    let own = &frames[site.passing.min(frames.len() - 1)];
     let kind = match innermost {
         Some(Role::New | Role::Cpp(_)) => "C++ block",
         Some(Role::Rust(_)) => "Rust block",
@@ -352,7 +360,7 @@ fn unknown_name(frames: &[FrameText<'_>], innermost: Option<&Role>) -> String {
     let place = match own.unnamed_code() {
         Some(code) => code.to_string(),
         None if own.function.is_empty() => return format!("[{kind}]"),
-        None => own.function.to_owned(),
+        None => naming.shown(own.function).into_owned(),
     };
     format!("[{kind}] in {place}")
 }

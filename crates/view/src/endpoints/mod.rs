@@ -1,11 +1,12 @@
 //! The endpoints of the API: the parameters of a request become a question to `highwater-query`, and its answer becomes JSON.
 
 pub mod live;
+pub mod short_names;
 pub mod sources;
 pub mod special;
 pub mod stacks;
 
-use crate::choice::{RequestChoice, filters_of, named_moment, window_of};
+use crate::choice::{RequestChoice, filters_of, named_moment, naming_of, window_of};
 use crate::http::request::Request;
 use crate::sources::Sources;
 use highwater_query::{
@@ -200,9 +201,13 @@ pub fn compare(request: &Request, sources: &Sources, work: &Work<'_>) -> Answere
         let is_first = id == named_side(request, "a")?.0;
         let window = if is_first { window_of(request, &history)? } else { history.whole() };
         let at = named_moment(&history, window, instant)?;
-        Ok(Query { history, window, at, metric: Metric::Live, filters: filters_of(request)? })
+        let naming = naming_of(request, &history)?;
+        Ok(Query { history, window, at, metric: Metric::Live, filters: filters_of(request)?, naming })
     };
-    json(query::compare([&side("a")?, &side("b")?], &options, work)?)
+    let (before, mut after) = (side("a")?, side("b")?);
+    // What is a wrapper in one is a wrapper in both.
+    after.naming.learned = Arc::new(after.naming.learned.and(&before.naming.learned));
+    json(query::compare([&before, &after], &options, work)?)
 }
 
 /// The source and the instant that a side of a comparison names.

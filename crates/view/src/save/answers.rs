@@ -61,8 +61,8 @@ impl ChosenSource {
     fn parameters_of(&self, question: &SavedQuestion) -> Vec<(String, String)> {
         let names: &[&str] = match question.name {
             "timeline" => &["filter"],
-            "compare" => &["from", "to", "filter"],
-            _ => &["from", "to", "at", "filter"],
+            "compare" => &["from", "to", "filter", "allocator", "raw_names"],
+            _ => &["from", "to", "at", "filter", "allocator", "raw_names"],
         };
         // A comparison names its sources with their instants: `a=0@end`.
         let source = |value: &str| value.split('@').next().and_then(|id| id.parse().ok());

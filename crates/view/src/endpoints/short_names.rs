@@ -1,0 +1,88 @@
+//! The short forms of the names in an answer.
+//!
+//! An answer has whole names, by which the page filters and asks further. `short_names` has the form that is shown for each different name that has one, once.
+
+use highwater_model::short_name;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The member of an answer.
+const MEMBER: &str = "short_names";
+
+/// The answer with its short names; without any if names are left as they are.
+pub fn added(mut answer: Value, is_raw: bool) -> Value {
+    if is_raw {
+        return answer;
+    }
+    let mut names = Names::default();
+    names.collect(&answer);
+    let short = names.short();
+    if let (Some(members), false) = (answer.as_object_mut(), short.is_empty()) {
+        members.insert(MEMBER.to_owned(), short.into());
+    }
+    answer
+}
+
+/// The names of functions in an answer.
+#[derive(Default)]
+struct Names<'a> {
+    /// True for the names of rows, which must not look alike.
+    all: BTreeMap<&'a str, bool>,
+}
+
+impl<'a> Names<'a> {
+    fn collect(&mut self, answer: &'a Value) {
+        let list = |value: &'a Value, name: &str| value.get(name).and_then(Value::as_array).into_iter().flatten();
+        for frame in list(answer, "frames") {
+            self.add(frame.get("function"), false);
+        }
+        for tree in
+            [Some(answer), answer.get("tree"), answer.get("callers"), answer.get("callees")].into_iter().flatten()
+        {
+            list(tree, "names").for_each(|name| self.add(Some(name), false));
+        }
+        for neighbour in list(answer, "callers").chain(list(answer, "callees")) {
+            self.add(neighbour.get("function"), true);
+        }
+        // The rows of sites are told apart by their details.
+        let is_site = |row: &Value| row.get("frame").is_some();
+        for row in list(answer, "rows") {
+            self.add(row.get("key"), !is_site(row));
+        }
+    }
+
+    fn add(&mut self, name: Option<&'a Value>, is_row: bool) {
+        if let Some(name) = name.and_then(Value::as_str) {
+            *self.all.entry(name).or_default() |= is_row;
+        }
+    }
+
+    /// Each name with its short form, where it has one. Rows whose short forms are equal keep their names.
+    fn short(&self) -> Map<String, Value> {
+        let mut rows: BTreeMap<String, usize> = BTreeMap::new();
+        for (name, _) in self.all.iter().filter(|(_, is_row)| **is_row) {
+            *rows.entry(short_name(name).into_owned()).or_default() += 1;
+        }
+        let is_clear = |short: &str, is_row: bool| !is_row || rows.get(short).is_none_or(|count| *count < 2);
+        let short = self.all.iter().map(|(name, is_row)| (*name, short_name(name), *is_row));
+        let changed = short.filter(|(name, short, is_row)| name != short && is_clear(short, *is_row));
+        changed.map(|(name, short, _)| (name.to_owned(), short.into_owned().into())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn each_name_has_its_short_form_once_and_rows_do_not_look_alike() {
+        let answer = json!({
+            "frames": [{"function": "load(int)"}, {"function": "main"}, {"function": null}],
+            "rows": [{"key": "get(int)"}, {"key": "get(char)"}, {"key": "put(int)"}],
+        });
+        let short = added(answer.clone(), false);
+        assert_eq!(short["short_names"], json!({"load(int)": "load", "put(int)": "put"}));
+        assert_eq!(added(answer.clone(), true), answer);
+    }
+}
