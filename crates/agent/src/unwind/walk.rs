@@ -23,6 +23,7 @@
 
 use super::cfi::{self, BP, CfaRule, RA, RegisterRule, SP};
 use super::expression;
+use super::frame_pointer;
 use super::memory::StackWindow;
 use super::objects;
 use super::rules::{self, Rule};
@@ -362,7 +363,7 @@ impl Remembered {
             }
             let rule = match rules::get(pc) {
                 Some(rule) => Some(rule),
-                None => learn(pc, session),
+                None => learn(pc, self.is_assumed(frames), session),
             };
             // SAFETY: there is room for one more. Written field by field: a struct that is assembled in memory first would have to be read back
             // before it is written.
@@ -390,7 +391,10 @@ impl Remembered {
                         }
                         sp = cfa;
                         if pc == 0 {
-                            return end_at(frames, unsure, true, FrameState { pc, sp, bp });
+                            // A frame pointer alone does not prove that the stack ends there.
+                            let whole = !rule.is_assumed();
+                            let unsure = if whole { unsure } else { frames };
+                            return end_at(frames, unsure, whole, FrameState { pc, sp, bp });
                         }
                         continue;
                     }
@@ -410,14 +414,27 @@ impl Remembered {
             };
             match caller {
                 Some(next) if next.pc != 0 => FrameState { pc, sp, bp } = next,
-                Some(end) => return end_at(frames, unsure, true, end),
+                Some(end) => {
+                    let whole = !rule.is_some_and(Rule::is_assumed);
+                    return end_at(frames, if whole { unsure } else { frames }, whole, end);
+                }
                 None => {
+                    if rule.is_none() && self.is_assumed(frames - 1) {
+                        // The frame pointer led to no code: that was not a frame.
+                        frames -= 1;
+                    }
                     // There is nothing above a stack's beginning: the loader's first code has no tables.
                     let whole = window.is_beginning(sp);
                     return end_at(frames, frames, whole, FrameState { pc: 0, sp, bp });
                 }
             }
         }
+    }
+
+    /// Whether the frame inside of a walked frame, which is counted from the innermost, led there by its frame pointer alone.
+    fn is_assumed(&self, frame: usize) -> bool {
+        // SAFETY: frames inside of a walked one were walked.
+        frame > 0 && unsafe { (*self.fresh.add(frame - 1)).rule.is_assumed() }
     }
 
     /// Adds the walked frames to the remembered frames that were kept. Returns the node of the whole stack.
@@ -483,6 +500,9 @@ impl Remembered {
     /// A step by a simple rule where reading the stack may need the kernel's check.
     #[cold]
     fn simple_elsewhere(sp: u64, bp: u64, rule: Rule, window: &StackWindow) -> Option<FrameState> {
+        if rule.is_assumed() {
+            return frame_pointer::step(sp, bp, window);
+        }
         let cfa = rule.cfa(sp, bp);
         if cfa <= sp {
             return None;
@@ -576,10 +596,16 @@ impl Remembered {
     }
 }
 
-/// Reads the tables for an address met for the first time, and announces its module.
+/// Reads the tables for an address met for the first time, and announces its module. `assumed` says that the address was found by a frame pointer alone.
 #[cold]
-fn learn(pc: u64, session: &Session) -> Option<Rule> {
-    let object = objects::find(pc.wrapping_sub(1))?;
+fn learn(pc: u64, assumed: bool, session: &Session) -> Option<Rule> {
+    let Some(object) = objects::find(pc.wrapping_sub(1)) else {
+        // Not cached: a module may be loaded there later.
+        return frame_pointer::rule_at(pc.wrapping_sub(1), None);
+    };
+    if assumed && !frame_pointer::follows_call(pc, &object) {
+        return None;
+    }
     modules::announce(session, &object);
     // SAFETY: the tables of a loaded module.
     let row = unsafe { cfi::row_at(&object.tables, pc.wrapping_sub(1)) };
@@ -588,7 +614,7 @@ fn learn(pc: u64, session: &Session) -> Option<Rule> {
         // The function to which a coroutine returns at its end: its address was put there by hand, and no call precedes it.
         // SAFETY: as above.
         None if unsafe { cfi::begins_at(&object.tables, pc) } => Rule::OUTERMOST,
-        None => return None,
+        None => frame_pointer::rule_at(pc.wrapping_sub(1), Some(&object))?,
     };
     rules::put(pc, rule);
     Some(rule)
