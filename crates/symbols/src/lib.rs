@@ -54,6 +54,7 @@ mod file_parts;
 mod module;
 #[cfg(feature = "names")]
 mod name_interner;
+pub mod perf_map;
 mod segments;
 #[cfg(feature = "names")]
 mod symbol_table;
