@@ -10,14 +10,16 @@
 use super::objects;
 use crate::sys;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// The maximum number of ranges. In a program with more, addresses in further ones count as unknown.
 const MOST_RANGES: usize = 512;
 /// The maximum number of bytes of the kernel's list that are read: some 40,000 mappings.
 const MOST_BYTES: usize = 4 << 20;
-/// The maximum number of unknown addresses that are met before the kernel's list is read again.
-const MOST_SKIPPED: u32 = 1 << 18;
+/// Readings in vain take at most one part in this many of the time,
+const PATIENCE: u64 = 64;
+/// but the time that they may take is granted this far ahead.
+const AHEAD_NS: u64 = 2_000_000_000;
 /// The number of searches before a reader that writers disturb gives up.
 const MOST_SEARCHES: usize = 4;
 const BUFFER_BYTES: usize = 8 << 10;
@@ -98,9 +100,8 @@ static LISTS: [RangeList; 2] = [RangeList::EMPTY; 2];
 /// Counts changes; its lowest bit is the index of the current list.
 static CHANGES: AtomicUsize = AtomicUsize::new(0);
 static WRITING: AtomicBool = AtomicBool::new(false);
-/// The number of unknown addresses to skip before the kernel's list is read again, and that number at the last reading: it doubles as long as readings are in vain.
-static TO_SKIP: AtomicU32 = AtomicU32::new(0);
-static SKIPPED: AtomicU32 = AtomicU32::new(0);
+/// The time on the monotonic clock up to which readings in vain have used what is granted.
+static USED_UNTIL: AtomicU64 = AtomicU64::new(0);
 
 /// Where the kernel's list is read into. Only the thread that has set `WRITING` uses it.
 struct Buffer(UnsafeCell<[u8; BUFFER_BYTES]>);
@@ -111,13 +112,12 @@ static BUFFER: Buffer = Buffer(UnsafeCell::new([0; BUFFER_BYTES]));
 /// Frees the lists in a forked child, where the thread that was changing them does not exist.
 pub fn prepare() {
     WRITING.store(false, Ordering::Relaxed);
-    TO_SKIP.store(0, Ordering::Relaxed);
-    SKIPPED.store(0, Ordering::Relaxed);
+    USED_UNTIL.store(0, Ordering::Relaxed);
 }
 
-/// Whether an address lies in executable memory outside of all modules. Reads the kernel's list if it lies in no known range, but seldom if that was in vain before.
+/// Whether an address lies in executable memory outside of all modules. Reads the kernel's list if it lies in no known range, unless that was in vain too often.
 pub fn contain(address: u64) -> bool {
-    is_known(address, address + 1) || (is_due() && read_list() && found(address))
+    address < HIGHEST && (is_known(address, address + 1) || is_found(address))
 }
 
 /// A module was found: ranges that it overlaps are no longer what they were. Returns whether there are any; then all ranges are forgotten.
@@ -137,18 +137,20 @@ fn is_known(start: u64, end: u64) -> bool {
     false
 }
 
-/// Whether the kernel's list is to be read for an unknown address.
-fn is_due() -> bool {
-    TO_SKIP.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
-}
-
-/// Whether the address is known now, and when to read again.
-fn found(address: u64) -> bool {
-    let found = is_known(address, address + 1);
-    let skip = if found { 0 } else { (SKIPPED.load(Ordering::Relaxed) * 2).clamp(1, MOST_SKIPPED) };
-    SKIPPED.store(skip, Ordering::Relaxed);
-    TO_SKIP.store(skip, Ordering::Relaxed);
-    found
+/// Whether an unknown address is in the kernel's list.
+#[cold]
+fn is_found(address: u64) -> bool {
+    let begun = sys::monotonic_ns();
+    let used = USED_UNTIL.load(Ordering::Relaxed);
+    if begun + AHEAD_NS < used {
+        return false;
+    }
+    let is_found = read_list() && is_known(address, address + 1);
+    if !is_found {
+        let ended = sys::monotonic_ns();
+        USED_UNTIL.store(used.max(begun) + (ended - begun) * PATIENCE, Ordering::Relaxed);
+    }
+    is_found
 }
 
 /// Changes a copy of the current list and makes it current. `None` if another thread is doing so.

@@ -6,8 +6,9 @@
 //! compared like others.
 //!
 //! In code that uses the register otherwise, the rule is wrong. So a step must lead to a higher address of the same stack, and the return address must lie in
-//! executable memory; in a module it must also follow a call. If not, the stack is truncated there.
+//! executable memory; in code that has tables it must also follow a call. If not, the stack is truncated there.
 
+use super::cfi;
 use super::code_ranges;
 use super::memory::StackWindow;
 use super::objects::LoadedModule;
@@ -39,8 +40,15 @@ pub fn step(sp: u64, bp: u64, window: &StackWindow) -> Option<FrameState> {
     Some(FrameState { pc: window.word(bp + 8)?, sp: bp + 16, bp: window.word(bp)? })
 }
 
-/// Whether an address in a module can be one to which a call returns.
-pub fn follows_call(pc: u64, module: &LoadedModule) -> bool {
+/// Whether an address in a module, found by a frame pointer, can be one to which a call returns. Code without tables may be entered by returning to its
+/// beginning, as V8 does with code that it replaces; compiled code follows a call.
+pub fn is_return_address(pc: u64, has_tables: bool, module: &LoadedModule) -> bool {
+    // SAFETY: the tables of a loaded module.
+    let is_function = || unsafe { cfi::begins_at(&module.tables, pc) };
+    if has_tables { follows_call(pc, module) } else { !is_function() }
+}
+
+fn follows_call(pc: u64, module: &LoadedModule) -> bool {
     const LONGEST: u64 = 8;
     let Some(code) = module.code_at(pc.wrapping_sub(1)) else { return false };
     if pc - code.start < LONGEST {

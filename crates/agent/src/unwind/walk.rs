@@ -363,7 +363,7 @@ impl Remembered {
             }
             let rule = match rules::get(pc) {
                 Some(rule) => Some(rule),
-                None => learn(pc, self.is_assumed(frames), session),
+                None => learn(pc, self.is_assumed(frames), window, session),
             };
             // SAFETY: there is room for one more. Written field by field: a struct that is assembled in memory first would have to be read back
             // before it is written.
@@ -598,17 +598,17 @@ impl Remembered {
 
 /// Reads the tables for an address met for the first time, and announces its module. `assumed` says that the address was found by a frame pointer alone.
 #[cold]
-fn learn(pc: u64, assumed: bool, session: &Session) -> Option<Rule> {
+fn learn(pc: u64, assumed: bool, window: &StackWindow, session: &Session) -> Option<Rule> {
     let Some(object) = objects::find(pc.wrapping_sub(1)) else {
-        // Not cached: a module may be loaded there later.
-        return frame_pointer::rule_at(pc.wrapping_sub(1), None);
+        // Not cached: a module may be loaded there later. The stack itself has no code.
+        return (!window.contains(pc)).then(|| frame_pointer::rule_at(pc.wrapping_sub(1), None))?;
     };
-    if assumed && !frame_pointer::follows_call(pc, &object) {
+    // SAFETY: the tables of a loaded module.
+    let row = unsafe { cfi::row_at(&object.tables, pc.wrapping_sub(1)) };
+    if assumed && !frame_pointer::is_return_address(pc, row.is_some(), &object) {
         return None;
     }
     modules::announce(session, &object);
-    // SAFETY: the tables of a loaded module.
-    let row = unsafe { cfi::row_at(&object.tables, pc.wrapping_sub(1)) };
     let rule = match row {
         Some(row) => Rule::of(&row),
         // The function to which a coroutine returns at its end: its address was put there by hand, and no call precedes it.
