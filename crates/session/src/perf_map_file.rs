@@ -30,10 +30,11 @@ impl PerfMapFile {
     /// The map of a running process. `None` if the process is gone, or its files cannot be seen.
     pub fn of(pid: u32) -> Option<Self> {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let inner = innermost_pid(&status).unwrap_or(pid);
+        let pids = pids(&status);
+        let inner = pids.last().copied().unwrap_or(pid);
         let user = std::fs::metadata(format!("/proc/{pid}")).ok()?.uid();
         Some(Self {
-            folder: temporary_folder(pid)?,
+            folder: temporary_folder(pid).or_else(|| (pids.len() <= 1).then(own_temporary_folder)?)?,
             name: format!("perf-{inner}.map"),
             user,
             not_before: started(pid).unwrap_or(UNIX_EPOCH) - TIME_SLACK,
@@ -88,10 +89,15 @@ fn temporary_folder(pid: u32) -> Option<OwnedFd> {
     }
 }
 
-/// The number of a process in the innermost of its namespaces, by which it knows itself.
-fn innermost_pid(status: &str) -> Option<u32> {
-    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-    numbers.split_ascii_whitespace().next_back()?.parse().ok()
+/// Our own folder `/tmp`, for a process that has ended before its files could be seen.
+fn own_temporary_folder() -> Option<OwnedFd> {
+    rustix::fs::open("/tmp", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()
+}
+
+/// The numbers of a process in its namespaces, from ours inwards: it knows itself by the last one.
+fn pids(status: &str) -> Vec<u32> {
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+    numbers.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect()
 }
 
 /// When a process was started.
@@ -113,9 +119,9 @@ mod tests {
 
     #[test]
     fn the_innermost_number_is_the_one_a_process_knows() {
-        assert_eq!(innermost_pid("Name:\tnode\nNSpid:\t4711\t12\t7\nVmPeak:\t1"), Some(7));
-        assert_eq!(innermost_pid("NSpid:\t4711\n"), Some(4711));
-        assert_eq!(innermost_pid("Name:\tnode\n"), None);
+        assert_eq!(pids("Name:\tnode\nNSpid:\t4711\t12\t7\nVmPeak:\t1"), [4711, 12, 7]);
+        assert_eq!(pids("NSpid:\t4711\n"), [4711]);
+        assert!(pids("Name:\tnode\n").is_empty());
     }
 
     /// This process has a start, a folder, and no map until one is made; then it is read as it grows.

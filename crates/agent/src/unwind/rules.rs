@@ -16,16 +16,15 @@ pub struct Rule(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 enum RuleKind {
-    /// As `Simple`, but not from a table: code without one is assumed to keep a frame pointer. Only the lowest bit differs, which nothing but
-    /// [`Rule::is_assumed`] reads.
-    Assumed = 0,
+    /// The tables must be read again.
+    Complex = 0,
     /// The CFA is the stack or frame pointer plus an offset. The return address lies below it. The frame pointer is unchanged, or saved
     /// below it as well. Nearly all code.
     Simple = 1,
     /// There is no caller.
     Outermost = 2,
-    /// The tables must be read again.
-    Complex = 3,
+    /// As `Simple`, but not from a table: code without one is assumed to keep a frame pointer. Both have the lowest bit.
+    Assumed = 3,
 }
 
 const BASE_IS_BP: u32 = 1 << 2;
@@ -75,7 +74,7 @@ impl Rule {
     /// True for the usual kind, whose parts the other methods return.
     #[inline(always)]
     pub fn is_simple(self) -> bool {
-        self.0 & 2 == 0
+        self.0 & RuleKind::Simple as u32 != 0
     }
 
     /// True for a simple rule that is not from a table, so that its steps must be checked.

@@ -134,6 +134,8 @@ const STRANGE_STACKS: i32 = 2;
 /// The number of strange stacks that are walked frame by frame after one that could not be put together from segments.
 const NOT_TRIED: i32 = 64;
 
+/// Below this address the kernel maps nothing. The cache of rules does not distinguish such addresses.
+const LOWEST_CODE: u64 = 1 << 16;
 /// The deepest stack that is stored whole.
 pub const DEEPEST: usize = 1 << 17;
 const FIRST_DEPTH: usize = 1 << 10;
@@ -419,7 +421,8 @@ impl Remembered {
                     return end_at(frames, if whole { unsure } else { frames }, whole, end);
                 }
                 None => {
-                    if rule.is_none() && self.is_assumed(frames - 1) {
+                    let is_code = rule.is_some() && pc >= LOWEST_CODE;
+                    if !is_code && self.is_assumed(frames - 1) {
                         // The frame pointer led to no code: that was not a frame.
                         frames -= 1;
                     }
@@ -534,6 +537,9 @@ impl Remembered {
         frames: usize,
         unsure: &mut usize,
     ) -> Option<FrameState> {
+        if state.pc < LOWEST_CODE {
+            return None;
+        }
         let before = *checks;
         window.was_left();
         if let Some(next) = self.step_by_tables(&state, window, checks) {
