@@ -176,14 +176,14 @@ impl ProcessRecording {
         let asleep = to.streaming.as_ref().is_some_and(Streaming::is_on_demand);
         let now = Instant::now();
         let resident = Resident::of(about.pid);
-        let perf_map = PerfMapFile::of(about.pid);
+        let (names, perf_map) = (SessionNames::of_process(about.pid), PerfMapFile::of(about.pid));
         let mut recording = Self {
             about,
             path,
             shared: Arc::clone(shared),
             stamps,
             rings: RingReader::default(),
-            names: SessionNames::default(),
+            names,
             perf_map,
             mappings: Mappings::default(),
             catalog,

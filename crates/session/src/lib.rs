@@ -9,6 +9,7 @@
 mod agent_config;
 mod allocator_of;
 mod ended_first;
+mod file_code;
 mod jit_names;
 mod names;
 mod perf_map_file;

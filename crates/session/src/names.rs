@@ -1,5 +1,6 @@
 //! Resolves the agent's numbers: modules, tasks, and stack nodes as stacks and tags of the recording's catalog.
 
+use crate::file_code::FileCode;
 use crate::jit_names::JitNames;
 use crate::perf_map_file::PerfMapFile;
 use crate::session_memory::SessionMemory;
@@ -40,13 +41,19 @@ pub struct SessionNames {
     tags: BTreeMap<u32, [TagId; 2]>,
     /// The names of tasks by their number.
     tasks: BTreeMap<u64, StringId>,
-    /// Code outside of all modules.
+    /// Code outside of all modules that the loader knows: of files, and of none.
+    file_code: FileCode,
     jit: JitNames,
     /// Nodes on the way to a known one.
     chain: Vec<(u32, u32, u64)>,
 }
 
 impl SessionNames {
+    /// No names yet, for a process that runs.
+    pub fn of_process(pid: u32) -> Self {
+        Self { file_code: FileCode::of(pid), ..Self::default() }
+    }
+
     /// Reads new entries of the log of modules. `executable` is the path of the program itself, which the loader does not give.
     pub fn read_modules(
         &mut self,
@@ -220,8 +227,8 @@ impl SessionNames {
         let frame = if pc == CUT {
             let function = catalog.strings.intern("[callers unknown]");
             catalog.stacks.intern_frame(Frame { function, ..Frame::default() })
-        } else if let Some(module) = self.module_at(pc, generation) {
-            let module = module.index + 1;
+        } else if let Some(module) = self.module_at(pc, generation, catalog) {
+            let module = module + 1;
             catalog.stacks.intern_frame(Frame { address: pc, module, ..Frame::default() })
         } else {
             self.jit.frame(pc, node, catalog)
@@ -229,14 +236,15 @@ impl SessionNames {
         catalog.stacks.intern_child(parent, frame)
     }
 
-    /// The module that a return address lies in.
-    fn module_at(&self, pc: u64, generation: u32) -> Option<&ModuleGenerations> {
+    /// The module that a return address lies in, as an index in the catalog.
+    fn module_at(&mut self, pc: u64, generation: u32, catalog: &mut Catalog) -> Option<u32> {
         let call = pc.wrapping_sub(1);
         let here = |module: &&ModuleGenerations| {
             (module.start..module.end).contains(&call) && (module.first_generation..module.gone).contains(&generation)
         };
         let near = self.by_start.range(..=call).rev().flat_map(|(_, indexes)| indexes.iter().rev());
-        near.take(MOST_LOOKS).map(|&index| &self.modules[index]).find(here)
+        let loaded = near.take(MOST_LOOKS).map(|&index| &self.modules[index]).find(here);
+        loaded.map(|module| module.index).or_else(|| self.file_code.module_at(call, catalog))
     }
 }
 
