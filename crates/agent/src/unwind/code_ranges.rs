@@ -33,8 +33,9 @@ struct RangeList {
 }
 
 impl RangeList {
-    const EMPTY: Self =
-        Self { bounds: [const { [const { AtomicU64::new(0) }; 2] }; MOST_RANGES], count: AtomicUsize::new(0) };
+    const fn new() -> Self {
+        Self { bounds: [const { [const { AtomicU64::new(0) }; 2] }; MOST_RANGES], count: AtomicUsize::new(0) }
+    }
 
     fn range(&self, index: usize) -> (u64, u64) {
         let [start, end] = &self.bounds[index];
@@ -96,7 +97,7 @@ impl RangeList {
     }
 }
 
-static LISTS: [RangeList; 2] = [RangeList::EMPTY; 2];
+static LISTS: [RangeList; 2] = [const { RangeList::new() }; 2];
 /// Counts changes; its lowest bit is the index of the current list.
 static CHANGES: AtomicUsize = AtomicUsize::new(0);
 static WRITING: AtomicBool = AtomicBool::new(false);
@@ -253,7 +254,7 @@ mod tests {
         /// A list of ranges has exactly the addresses that were added, in as few ranges as possible.
         #[test]
         fn a_list_has_what_was_added(added in prop::collection::vec((0u64..200, 1u64..20), 0..60)) {
-            let list = std::boxed::Box::new(RangeList::EMPTY);
+            let list = std::boxed::Box::new(RangeList::new());
             let mut naive = [false; 256];
             for (start, length) in added {
                 list.add(start, start + length);
@@ -269,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_full_list_keeps_what_it_has() {
-        let list = std::boxed::Box::new(RangeList::EMPTY);
+        let list = std::boxed::Box::new(RangeList::new());
         (0..MOST_RANGES as u64 + 10).for_each(|index| list.add(index * 10, index * 10 + 5));
         assert_eq!(list.count(), MOST_RANGES);
         assert!(list.meets(0, 1) && !list.meets(MOST_RANGES as u64 * 10, MOST_RANGES as u64 * 10 + 1));

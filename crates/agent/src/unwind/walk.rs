@@ -393,10 +393,7 @@ impl Remembered {
                         }
                         sp = cfa;
                         if pc == 0 {
-                            // A frame pointer alone does not prove that the stack ends there.
-                            let whole = !rule.is_assumed();
-                            let unsure = if whole { unsure } else { frames };
-                            return end_at(frames, unsure, whole, FrameState { pc, sp, bp });
+                            return self.end_without_caller(frames, unsure, FrameState { pc, sp, bp });
                         }
                         continue;
                     }
@@ -416,22 +413,30 @@ impl Remembered {
             };
             match caller {
                 Some(next) if next.pc != 0 => FrameState { pc, sp, bp } = next,
-                Some(end) => {
-                    let whole = !rule.is_some_and(Rule::is_assumed);
-                    return end_at(frames, if whole { unsure } else { frames }, whole, end);
-                }
+                Some(end) => return self.end_without_caller(frames, unsure, end),
                 None => {
-                    let is_code = rule.is_some() && pc >= LOWEST_CODE;
-                    if !is_code && self.is_assumed(frames - 1) {
-                        // The frame pointer led to no code: that was not a frame.
-                        frames -= 1;
-                    }
+                    let frames = if self.is_frame(frames, pc) { frames } else { frames - 1 };
                     // There is nothing above a stack's beginning: the loader's first code has no tables.
                     let whole = window.is_beginning(sp);
                     return end_at(frames, frames, whole, FrameState { pc: 0, sp, bp });
                 }
             }
         }
+    }
+
+    /// The end of a walk after a frame whose return address is 0. A frame pointer alone does not prove that the stack ends there.
+    #[cold]
+    fn end_without_caller(&self, frames: usize, unsure: usize, end: FrameState) -> WalkEnd {
+        let whole = !self.is_assumed(frames);
+        WalkEnd { frames, kept: 0, end, unsure: if whole { unsure } else { frames }, whole }
+    }
+
+    /// Whether the last of the walked frames, from which the walk cannot go on, is a frame: not if a frame pointer led there, and there is no code.
+    #[cold]
+    fn is_frame(&self, frames: usize, pc: u64) -> bool {
+        // SAFETY: this frame was walked. One without a rule counts as the outermost.
+        let has_rule = unsafe { !(*self.fresh.add(frames - 1)).rule.is_outermost() };
+        (has_rule && pc >= LOWEST_CODE) || !self.is_assumed(frames - 1)
     }
 
     /// Whether the frame inside of a walked frame, which is counted from the innermost, led there by its frame pointer alone.
