@@ -365,7 +365,7 @@ impl Remembered {
             }
             let rule = match rules::get(pc) {
                 Some(rule) => Some(rule),
-                None => learn(pc, self.is_assumed(frames), window, session),
+                None => self.learn(frames, pc, window, session),
             };
             // SAFETY: there is room for one more. Written field by field: a struct that is assembled in memory first would have to be read back
             // before it is written.
@@ -393,7 +393,7 @@ impl Remembered {
                         }
                         sp = cfa;
                         if pc == 0 {
-                            return self.end_without_caller(frames, unsure, FrameState { pc, sp, bp });
+                            return self.end_without_caller(frames, unsure, sp, bp);
                         }
                         continue;
                     }
@@ -413,30 +413,41 @@ impl Remembered {
             };
             match caller {
                 Some(next) if next.pc != 0 => FrameState { pc, sp, bp } = next,
-                Some(end) => return self.end_without_caller(frames, unsure, end),
-                None => {
-                    let frames = if self.is_frame(frames, pc) { frames } else { frames - 1 };
-                    // There is nothing above a stack's beginning: the loader's first code has no tables.
-                    let whole = window.is_beginning(sp);
-                    return end_at(frames, frames, whole, FrameState { pc: 0, sp, bp });
-                }
+                Some(end) => return self.end_without_caller(frames, unsure, end.sp, end.bp),
+                None => return self.end_at_unknown_caller(frames, window),
             }
         }
     }
 
     /// The end of a walk after a frame whose return address is 0. A frame pointer alone does not prove that the stack ends there.
     #[cold]
-    fn end_without_caller(&self, frames: usize, unsure: usize, end: FrameState) -> WalkEnd {
+    #[inline(never)]
+    fn end_without_caller(&self, frames: usize, unsure: usize, sp: u64, bp: u64) -> WalkEnd {
         let whole = !self.is_assumed(frames);
+        let end = FrameState { pc: 0, sp, bp };
         WalkEnd { frames, kept: 0, end, unsure: if whole { unsure } else { frames }, whole }
     }
 
-    /// Whether the last of the walked frames, from which the walk cannot go on, is a frame: not if a frame pointer led there, and there is no code.
+    /// The end of a walk after a frame whose caller cannot be found.
     #[cold]
-    fn is_frame(&self, frames: usize, pc: u64) -> bool {
-        // SAFETY: this frame was walked. One without a rule counts as the outermost.
-        let has_rule = unsafe { !(*self.fresh.add(frames - 1)).rule.is_outermost() };
-        (has_rule && pc >= LOWEST_CODE) || !self.is_assumed(frames - 1)
+    #[inline(never)]
+    fn end_at_unknown_caller(&self, frames: usize, window: &StackWindow) -> WalkEnd {
+        // SAFETY: this frame was walked.
+        let Fresh { state: at, rule, .. } = unsafe { *self.fresh.add(frames - 1) };
+        // A frame without a rule counts as the outermost.
+        let is_code = at.pc >= LOWEST_CODE && !rule.is_outermost();
+        // If a frame pointer led to no code, that was not a frame.
+        let frames = if is_code || !self.is_assumed(frames - 1) { frames } else { frames - 1 };
+        // There is nothing above a stack's beginning: the loader's first code has no tables.
+        let whole = window.is_beginning(at.sp);
+        WalkEnd { frames, kept: 0, end: FrameState { pc: 0, ..at }, unsure: frames, whole }
+    }
+
+    /// The rule of an address that has none in the cache, after this number of walked frames.
+    #[cold]
+    #[inline(never)]
+    fn learn(&self, frames: usize, pc: u64, window: &StackWindow, session: &Session) -> Option<Rule> {
+        learn(pc, self.is_assumed(frames), window, session)
     }
 
     /// Whether the frame inside of a walked frame, which is counted from the innermost, led there by its frame pointer alone.
@@ -608,7 +619,6 @@ impl Remembered {
 }
 
 /// Reads the tables for an address met for the first time, and announces its module. `assumed` says that the address was found by a frame pointer alone.
-#[cold]
 fn learn(pc: u64, assumed: bool, window: &StackWindow, session: &Session) -> Option<Rule> {
     let Some(object) = objects::find(pc.wrapping_sub(1)) else {
         // Not cached: a module may be loaded there later. The stack itself has no code.
