@@ -6,7 +6,7 @@
 //! The hooks (the preload library's, or the crate's global allocator) call [`allocated`] after the real allocation and
 //! [`freeing`] before the real free; both cost some tens of nanoseconds. In between:
 //!
-//! * [`unwind`]: the call stack, by the compiler's tables, verified rather than walked where it has not changed;
+//! * [`unwind`]: the call stack, by the compiler's tables or else by frame pointers, verified rather than walked where it has not changed;
 //! * [`trie`]: the stack as a number;
 //! * `ring`: the record, for a reader in another process; or [`live`]: the table of live blocks, for a reader that may come at any time;
 //! * [`session`]: beginning, forking, ending. [`children`]: programs that are started, with [`executable`]. [`modules`]: the modules that addresses lie in.
@@ -24,6 +24,7 @@
 //!   eight *tips* (a few innermost frames on remembered ones) are kept as well, for functions that allocate in several places.
 //!   Rules that need more (signal frames, realigned stacks, linkage stubs) run the whole row of the table. Rules that need registers which the walk
 //!   does not follow unwind once more with all registers, starting inside the agent (`arch/x86_64/registers.rs`).
+//!   Code without tables (JIT code, V8's builtins) is walked by its frame pointer, which is a rule like others; its steps are checked (`unwind/frame_pointer.rs`).
 //! * *The stack is read without faulting* (`memory.rs`): within a window of the thread's own stack that was found readable page by page; elsewhere after asking
 //!   the kernel.
 //! * *Stacks are a trie in shared memory*, so a record has a number. Remembered frames carry their node; only new frames are looked up. Before the index, the

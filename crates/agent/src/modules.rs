@@ -7,7 +7,7 @@
 use crate::lock::Lock;
 use crate::session::Session;
 use crate::unwind::objects::{self, LoadedModule};
-use crate::unwind::rules;
+use crate::unwind::{code_ranges, rules};
 use crate::{clock, trie};
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use highwater_shm::modules_v1::{FIXED_WORDS, LOADED, LONGEST_BUILD_ID, LONGEST_PATH, TASK, UNLOADED};
@@ -38,6 +38,7 @@ pub fn generation() -> u32 {
 pub fn prepare() {
     COUNT.store(0, Ordering::Relaxed);
     ANNOUNCING.reset();
+    code_ranges::prepare();
 }
 
 fn known() -> &'static [AnnouncedModule] {
@@ -64,7 +65,9 @@ pub fn announce(session: &Session, object: &LoadedModule) {
             let (other_start, other_end) = (known.start.load(Ordering::Relaxed), known.end.load(Ordering::Relaxed));
             other_start != 0 && other_start < end && start < other_end
         };
-        if known().iter().any(|known| overlaps(&known)) {
+        // Code that was made there at run time is gone as well.
+        let replaces_code = code_ranges::replaced_by_module(start, end);
+        if replaces_code || known().iter().any(|known| overlaps(&known)) {
             begin_generation();
             for gone in known().iter().filter(overlaps) {
                 forget(session, gone);

@@ -257,7 +257,8 @@ fn assemble(subject: SnapshotSubject<'_>, found: CutResult) -> LiveSnapshot {
     let table = subject.table;
     let mut catalog = Catalog::default();
     let mapped = catalog.intern_tag(Tag { heap: Heap::Mapped, ..Tag::default() });
-    let mut names = SessionNames::default();
+    let mut names =
+        if subject.gone.is_none() { SessionNames::of_process(subject.about.pid) } else { SessionNames::default() };
     let stamps = table.stamps();
     names.read_modules(table.session(), &subject.about.executable, &mut catalog, |stamp| stamps.time(stamp));
     let aggregated = matches!(what, CutBlocks::Sites(_));

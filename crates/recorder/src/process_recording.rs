@@ -15,6 +15,7 @@ use highwater_model::{
     AddressLedger, AddressSpace, Anomaly, Applied, Catalog, Event, EventKind, FrameId, Heap, Nanos, PlainEvent,
     Snapshot, Source, StringId, Tag, TagId, ThreadId, Totals, gauge,
 };
+use highwater_session::PerfMapFile;
 use highwater_session::SessionMemory;
 use highwater_session::SessionNames;
 use highwater_session::Stamps;
@@ -64,6 +65,8 @@ pub struct ProcessRecording {
     stamps: Stamps,
     rings: RingReader,
     names: SessionNames,
+    /// Where the program's runtime writes the names of code that it makes.
+    perf_map: Option<PerfMapFile>,
     mappings: Mappings,
     catalog: Catalog,
     source: Source,
@@ -173,13 +176,15 @@ impl ProcessRecording {
         let asleep = to.streaming.as_ref().is_some_and(Streaming::is_on_demand);
         let now = Instant::now();
         let resident = Resident::of(about.pid);
+        let (names, perf_map) = (SessionNames::of_process(about.pid), PerfMapFile::of(about.pid));
         let mut recording = Self {
             about,
             path,
             shared: Arc::clone(shared),
             stamps,
             rings: RingReader::default(),
-            names: SessionNames::default(),
+            names,
+            perf_map,
             mappings: Mappings::default(),
             catalog,
             source,
@@ -416,6 +421,9 @@ impl ProcessRecording {
                 .into_iter()
                 .filter(|owner| owner.kernel_id != 0)
                 .for_each(|owner| self.ask_for_name(owner));
+            if self.names.read_perf_map(&mut self.perf_map, &self.shared, &mut self.catalog, false) {
+                self.streams.iter_mut().for_each(Stream::has_news);
+            }
         }
         if self.unflushed && now - self.last_flush >= self.about.flush_every {
             self.last_flush = now;
@@ -464,6 +472,7 @@ impl ProcessRecording {
         }
         let header = self.shared.header();
         let cut = header.cut_stacks.load(Ordering::Relaxed).saturating_add(header.lost_nodes.load(Ordering::Relaxed));
+        self.names.read_perf_map(&mut self.perf_map, &self.shared, &mut self.catalog, true);
         let symbols = self.find_names(symbolizer);
         self.source.duration = self.last_time;
         let (ended, unrecorded) = (self.ended(), self.unrecorded());

@@ -9,7 +9,10 @@
 mod agent_config;
 mod allocator_of;
 mod ended_first;
+mod file_code;
+mod jit_names;
 mod names;
+mod perf_map_file;
 mod provided;
 mod session_memory;
 mod socket;
@@ -20,6 +23,7 @@ pub use agent_config::{AGENT_VARIABLE, AgentConfig};
 pub use allocator_of::allocator_of;
 pub use ended_first::be_ended_first;
 pub use names::SessionNames;
+pub use perf_map_file::PerfMapFile;
 pub use provided::Used;
 pub use session_memory::{Refused, SessionMemory, wake_writer};
 pub use socket::{SOCKET_VARIABLE, default_socket, socket_by};

@@ -1,5 +1,8 @@
 //! Resolves the agent's numbers: modules, tasks, and stack nodes as stacks and tags of the recording's catalog.
 
+use crate::file_code::FileCode;
+use crate::jit_names::JitNames;
+use crate::perf_map_file::PerfMapFile;
 use crate::session_memory::SessionMemory;
 use highwater_model::{Catalog, Frame, Heap, Module, Nanos, StackId, StringId, Tag, TagId};
 use highwater_shm::modules_v1::{FIXED_WORDS, LOADED, LONGEST_BUILD_ID, LONGEST_PATH, LONGEST_TASK, TASK, UNLOADED};
@@ -38,11 +41,19 @@ pub struct SessionNames {
     tags: BTreeMap<u32, [TagId; 2]>,
     /// The names of tasks by their number.
     tasks: BTreeMap<u64, StringId>,
+    /// Code outside of all modules that the loader knows: of files, and of none.
+    file_code: FileCode,
+    jit: JitNames,
     /// Nodes on the way to a known one.
     chain: Vec<(u32, u32, u64)>,
 }
 
 impl SessionNames {
+    /// No names yet, for a process that runs.
+    pub fn of_process(pid: u32) -> Self {
+        Self { file_code: FileCode::of(pid), ..Self::default() }
+    }
+
     /// Reads new entries of the log of modules. `executable` is the path of the program itself, which the loader does not give.
     pub fn read_modules(
         &mut self,
@@ -133,6 +144,44 @@ impl SessionNames {
         !self.tags.is_empty()
     }
 
+    /// Names code that the program made while it ran, by what its runtime has written since the last call. `file` is the runtime's map.
+    /// Returns whether there are new names.
+    pub fn read_perf_map(
+        &mut self,
+        file: &mut Option<PerfMapFile>,
+        shared: &SessionMemory,
+        catalog: &mut Catalog,
+        has_ended: bool,
+    ) -> bool {
+        let Some(file) = file.as_mut().filter(|_| self.jit.is_needed()) else { return false };
+        // What cannot be read has no names.
+        let _ = file.read_on(self.jit.map());
+        if has_ended {
+            self.jit.map().finish();
+        }
+        let before = catalog.stacks.resolutions().len();
+        let replaced = self.jit.compare(catalog);
+        self.forget_stacks(&replaced, shared);
+        catalog.stacks.resolutions().len() != before
+    }
+
+    /// Finds the stacks of these nodes, and of all calls from them, anew when they are next met.
+    fn forget_stacks(&mut self, nodes: &[u32], shared: &SessionMemory) {
+        let Some(&first) = nodes.iter().min() else { return };
+        for &node in nodes {
+            if let Some(stack) = self.stacks.get_mut(node as usize) {
+                *stack = StackId::UNKNOWN;
+            }
+        }
+        // Parents have smaller numbers.
+        for node in first..self.stacks.len() as u32 {
+            let parent = shared.node(node).map_or(0, |(parent, ..)| parent);
+            if parent >= first && self.stacks.get(parent as usize) == Some(&StackId::UNKNOWN) {
+                self.stacks[node as usize] = StackId::UNKNOWN;
+            }
+        }
+    }
+
     /// Keeps the tags of a task's node.
     #[cold]
     fn set_task(&mut self, node: u32, number: u64, catalog: &mut Catalog) {
@@ -162,7 +211,7 @@ impl SessionNames {
             if pc & TASK_BIT != 0 {
                 self.set_task(node, pc & !TASK_BIT, catalog);
             } else {
-                stack = self.child(stack, pc, generation, catalog);
+                stack = self.child(stack, (node, pc), generation, catalog);
             }
             let index = node as usize;
             if index >= self.stacks.len() {
@@ -174,24 +223,28 @@ impl SessionNames {
         stack
     }
 
-    fn child(&self, parent: StackId, pc: u64, generation: u32, catalog: &mut Catalog) -> StackId {
-        let frame = self.frame(pc, generation, catalog);
-        let frame = catalog.stacks.intern_frame(frame);
+    fn child(&mut self, parent: StackId, (node, pc): (u32, u64), generation: u32, catalog: &mut Catalog) -> StackId {
+        let frame = if pc == CUT {
+            let function = catalog.strings.intern("[callers unknown]");
+            catalog.stacks.intern_frame(Frame { function, ..Frame::default() })
+        } else if let Some(module) = self.module_at(pc, generation, catalog) {
+            let module = module + 1;
+            catalog.stacks.intern_frame(Frame { address: pc, module, ..Frame::default() })
+        } else {
+            self.jit.frame(pc, node, catalog)
+        };
         catalog.stacks.intern_child(parent, frame)
     }
 
-    fn frame(&self, pc: u64, generation: u32, catalog: &mut Catalog) -> Frame {
-        if pc == CUT {
-            return Frame { function: catalog.strings.intern("[callers unknown]"), ..Frame::default() };
-        }
+    /// The module that a return address lies in, as an index in the catalog.
+    fn module_at(&mut self, pc: u64, generation: u32, catalog: &mut Catalog) -> Option<u32> {
         let call = pc.wrapping_sub(1);
         let here = |module: &&ModuleGenerations| {
             (module.start..module.end).contains(&call) && (module.first_generation..module.gone).contains(&generation)
         };
         let near = self.by_start.range(..=call).rev().flat_map(|(_, indexes)| indexes.iter().rev());
-        let module = near.take(MOST_LOOKS).map(|&index| &self.modules[index]).find(here);
-        let module = module.map_or(0, |module| module.index + 1);
-        Frame { address: pc, module, function: StringId::EMPTY, ..Frame::default() }
+        let loaded = near.take(MOST_LOOKS).map(|&index| &self.modules[index]).find(here);
+        loaded.map(|module| module.index).or_else(|| self.file_code.module_at(call, catalog))
     }
 }
 

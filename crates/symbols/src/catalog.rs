@@ -1,6 +1,7 @@
 //! Finds names for the addresses of a catalog.
 
 use crate::module::{SourceFrame, TypeSize};
+use crate::perf_map::JIT_MODULE;
 use crate::symbolizer::{ModuleMapping, Symbolizer};
 use highwater_model::{
     Accounts, Catalog, FrameId, FrameText, MadeType, Module, Naming, SiteTypes, SizeOfType, StringId, TypeClaim,
@@ -37,6 +38,10 @@ pub fn resolve_frames(
     }
     let mut done = Symbolized::default();
     for (module, frames) in by_module {
+        if catalog.modules.get(module as usize).is_some_and(|at| catalog.strings.get(at.path) == JIT_MODULE) {
+            // Code that lies in no file: only a map of its runtime can name it.
+            continue;
+        }
         done.addresses += frames.len();
         let found = look_up(catalog, symbolizer, module, &frames, &mut done);
         for (id, sources) in found {

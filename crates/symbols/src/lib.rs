@@ -66,6 +66,7 @@ mod mini_debug_info;
 mod module;
 #[cfg(feature = "names")]
 mod name_interner;
+pub mod perf_map;
 mod segments;
 #[cfg(feature = "names")]
 mod split_dwarf;

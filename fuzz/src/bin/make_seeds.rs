@@ -89,6 +89,7 @@ fn main() -> io::Result<()> {
     seed("event_lines", "odd", ODD_LINES.as_bytes())?;
     seed("heaptrack", "every-kind", HEAPTRACK.as_bytes())?;
     seed("object_log", "every-kind", OBJECT_LOG.as_bytes())?;
+    seed("perf_map", "runtimes", PERF_MAP.as_bytes())?;
     for (name, question) in QUESTIONS {
         seed("view_question", name, question.as_bytes())?;
     }
@@ -263,6 +264,18 @@ fn seed(target: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Every line of an object log, in both forms, and some that are none.
+/// After the length of pieces: lines of node, Java and Python, and some that make no sense.
+const PERF_MAP: &str = "\x07\
+18c4000 300 Builtin:DeoptimizationEntry_Eager
+3ef4c0a1b00 1c0 JS:~render file:///srv/my app.js:10:5
+3ef4c0a1b40 20 JS:*get value node:internal/url:812:12
+0x00007fcd04ecd7a0 0x0000000000000f40 java.nio.ByteBuffer Main.keepBuffer(int)
+7f0000000000 b py::fib:/srv/fib.py
+ffffffffffffffff 10 a
+nonsense
+1000 0 a
+";
+
 const OBJECT_LOG: &str = r#"noise
 @ MEMORY 65536 start
 @ ALLOCATE 64 src/a b.rs:7 Map<K, V> 0

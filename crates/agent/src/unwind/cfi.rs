@@ -98,6 +98,9 @@ pub unsafe fn begins_at(tables: &UnwindTables, pc: u64) -> bool {
 fn find_fde(tables: &UnwindTables, pc: u64) -> Option<u64> {
     const UDATA4: u8 = 0x03;
     const DATA_RELATIVE_SDATA4: u8 = 0x3b;
+    if tables.header == 0 {
+        return None;
+    }
     let mut header = ByteCursor::new(tables.header, tables.end)?;
     let (version, frame_encoding, count_encoding, table_encoding) =
         (header.u8()?, header.u8()?, header.u8()?, header.u8()?);

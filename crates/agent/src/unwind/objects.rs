@@ -3,12 +3,13 @@
 
 use super::cfi::UnwindTables;
 use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ops::Range;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// A loaded module.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadedModule {
-    /// The addresses of its code and unwind tables.
+    /// The addresses of its code and unwind tables. A module without tables has 0 as their address.
     pub tables: UnwindTables,
     /// The difference between its loaded addresses and those in its file.
     pub bias: u64,
@@ -152,7 +153,7 @@ fn find_in_static_program(pc: u64) -> Option<LoadedModule> {
     let [start, end] = PROGRAM.each_ref().map(|bound| bound.load(Ordering::Relaxed));
     let header = PROGRAM_TABLES.load(Ordering::Relaxed);
     let tables = UnwindTables { start, end, header };
-    let is_found = header != 0 && (start..end).contains(&pc) && !has_loader();
+    let is_found = (start..end).contains(&pc) && !has_loader();
     is_found.then(|| LoadedModule { tables, bias: PROGRAM_BIAS.load(Ordering::Relaxed), path: c"".as_ptr() })
 }
 
@@ -166,7 +167,7 @@ pub fn find(pc: u64) -> Option<LoadedModule> {
     unsafe {
         let find_object: FindObject = core::mem::transmute(find_object);
         let mut found: FoundObject = core::mem::zeroed();
-        if find_object(pc as *const c_void, &raw mut found) != 0 || found.eh_frame_header == 0 {
+        if find_object(pc as *const c_void, &raw mut found) != 0 {
             return None;
         }
         let link_map = found.link_map.as_ref()?;
@@ -223,7 +224,7 @@ unsafe extern "C" fn look_at(info: *const HeaderInfo, _: usize, data: *mut c_voi
     // SAFETY: both as the loader and `find_in_list` give them.
     let (info, search) = unsafe { (&*info, &mut *data.cast::<ModuleSearch>()) };
     let ModuleExtent { start, end, header } = ModuleExtent::of(info);
-    if header == 0 || search.pc < start || search.pc >= end {
+    if search.pc < start || search.pc >= end {
         return 0;
     }
     search.found = Some(LoadedModule { tables: UnwindTables { start, end, header }, bias: info.bias, path: info.path });
@@ -286,8 +287,32 @@ impl LoadedModule {
         length
     }
 
-    /// The notes of the module, found through the ELF header at its start.
+    /// The readable segment of code that an address lies in.
+    pub fn code_at(&self, address: u64) -> Option<Range<u64>> {
+        const EXECUTE_AND_READ: u32 = 1 | 4;
+        let mut code = None;
+        self.for_each_segment(|segment, first| {
+            let is_code = segment.kind == LOAD && segment.flags & EXECUTE_AND_READ == EXECUTE_AND_READ;
+            if is_code && address.wrapping_sub(first) < segment.memory_bytes {
+                code = Some(first..first + segment.memory_bytes);
+            }
+        });
+        code
+    }
+
+    /// The notes of the module.
     fn for_each_note(&self, mut see: impl FnMut(&[u8], u32, &[u8])) {
+        self.for_each_segment(|segment, first| {
+            if segment.kind == NOTE {
+                // SAFETY: notes are part of a loaded, readable segment.
+                let notes = unsafe { core::slice::from_raw_parts(first as *const u8, segment.memory_bytes as usize) };
+                each_note(notes, &mut see);
+            }
+        });
+    }
+
+    /// The segments that lie in the module, with their addresses, found through the ELF header at its start.
+    fn for_each_segment(&self, mut see: impl FnMut(&ProgramHeader, u64)) {
         const MAGIC: [u8; 4] = *b"\x7fELF";
         let UnwindTables { start, end, .. } = self.tables;
         // SAFETY: the first page of a module is readable: it begins with the segment that has its headers.
@@ -307,10 +332,8 @@ impl LoadedModule {
             let segment = unsafe { (header_address as *const ProgramHeader).read_unaligned() };
             let first = self.bias.wrapping_add(segment.address);
             let inside = first >= start && first < end && segment.memory_bytes <= end - first;
-            if segment.kind == NOTE && inside {
-                // SAFETY: notes are part of a loaded, readable segment.
-                let notes = unsafe { core::slice::from_raw_parts(first as *const u8, segment.memory_bytes as usize) };
-                each_note(notes, &mut see);
+            if inside {
+                see(&segment, first);
             }
         }
     }

@@ -16,13 +16,15 @@ pub struct Rule(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 enum RuleKind {
+    /// The tables must be read again.
+    Complex = 0,
     /// The CFA is the stack or frame pointer plus an offset. The return address lies below it. The frame pointer is unchanged, or saved
     /// below it as well. Nearly all code.
     Simple = 1,
     /// There is no caller.
     Outermost = 2,
-    /// The tables must be read again.
-    Complex = 3,
+    /// As `Simple`, but not from a table: code without one is assumed to keep a frame pointer. Both have the lowest bit.
+    Assumed = 3,
 }
 
 const BASE_IS_BP: u32 = 1 << 2;
@@ -34,6 +36,8 @@ const RULE_BITS: u32 = 31;
 impl Rule {
     /// There is no caller.
     pub const OUTERMOST: Self = Self(RuleKind::Outermost as u32);
+    /// The rule for code that has no table: by the frame pointer.
+    pub const FRAME_POINTER: Self = Self(RuleKind::Assumed as u32 | BASE_IS_BP | 2 << OFFSET_SHIFT | 2 << SAVED_SHIFT);
     /// The tables must be read again.
     pub const COMPLEX: Self = Self(RuleKind::Complex as u32);
 
@@ -70,7 +74,13 @@ impl Rule {
     /// True for the usual kind, whose parts the other methods return.
     #[inline(always)]
     pub fn is_simple(self) -> bool {
-        self.0 & 3 == RuleKind::Simple as u32
+        self.0 & RuleKind::Simple as u32 != 0
+    }
+
+    /// True for a simple rule that is not from a table, so that its steps must be checked.
+    #[inline(always)]
+    pub fn is_assumed(self) -> bool {
+        self.0 & 3 == RuleKind::Assumed as u32
     }
 
     /// True if there is no caller.

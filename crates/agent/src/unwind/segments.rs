@@ -347,6 +347,9 @@ impl Segments {
             }
             FrameState { pc, sp, bp } = next;
             if pc == 0 {
+                if rule.is_assumed() {
+                    return None;
+                }
                 segment.after = After::Nothing;
                 break;
             }

@@ -23,6 +23,7 @@
 
 use super::cfi::{self, BP, CfaRule, RA, RegisterRule, SP};
 use super::expression;
+use super::frame_pointer;
 use super::memory::StackWindow;
 use super::objects;
 use super::rules::{self, Rule};
@@ -133,6 +134,8 @@ const STRANGE_STACKS: i32 = 2;
 /// The number of strange stacks that are walked frame by frame after one that could not be put together from segments.
 const NOT_TRIED: i32 = 64;
 
+/// Below this address the kernel maps nothing. The cache of rules does not distinguish such addresses.
+const LOWEST_CODE: u64 = 1 << 16;
 /// The deepest stack that is stored whole.
 pub const DEEPEST: usize = 1 << 17;
 const FIRST_DEPTH: usize = 1 << 10;
@@ -362,7 +365,7 @@ impl Remembered {
             }
             let rule = match rules::get(pc) {
                 Some(rule) => Some(rule),
-                None => learn(pc, session),
+                None => self.learn(frames, pc, window, session),
             };
             // SAFETY: there is room for one more. Written field by field: a struct that is assembled in memory first would have to be read back
             // before it is written.
@@ -390,7 +393,7 @@ impl Remembered {
                         }
                         sp = cfa;
                         if pc == 0 {
-                            return end_at(frames, unsure, true, FrameState { pc, sp, bp });
+                            return self.end_without_caller(frames, unsure, sp, bp);
                         }
                         continue;
                     }
@@ -410,14 +413,47 @@ impl Remembered {
             };
             match caller {
                 Some(next) if next.pc != 0 => FrameState { pc, sp, bp } = next,
-                Some(end) => return end_at(frames, unsure, true, end),
-                None => {
-                    // There is nothing above a stack's beginning: the loader's first code has no tables.
-                    let whole = window.is_beginning(sp);
-                    return end_at(frames, frames, whole, FrameState { pc: 0, sp, bp });
-                }
+                Some(end) => return self.end_without_caller(frames, unsure, end.sp, end.bp),
+                None => return self.end_at_unknown_caller(frames, window),
             }
         }
+    }
+
+    /// The end of a walk after a frame whose return address is 0. A frame pointer alone does not prove that the stack ends there.
+    #[cold]
+    #[inline(never)]
+    fn end_without_caller(&self, frames: usize, unsure: usize, sp: u64, bp: u64) -> WalkEnd {
+        let whole = !self.is_assumed(frames);
+        let end = FrameState { pc: 0, sp, bp };
+        WalkEnd { frames, kept: 0, end, unsure: if whole { unsure } else { frames }, whole }
+    }
+
+    /// The end of a walk after a frame whose caller cannot be found.
+    #[cold]
+    #[inline(never)]
+    fn end_at_unknown_caller(&self, frames: usize, window: &StackWindow) -> WalkEnd {
+        // SAFETY: this frame was walked.
+        let Fresh { state: at, rule, .. } = unsafe { *self.fresh.add(frames - 1) };
+        // A frame without a rule counts as the outermost.
+        let is_code = at.pc >= LOWEST_CODE && !rule.is_outermost();
+        // If a frame pointer led to no code, that was not a frame.
+        let frames = if is_code || !self.is_assumed(frames - 1) { frames } else { frames - 1 };
+        // There is nothing above a stack's beginning: the loader's first code has no tables.
+        let whole = window.is_beginning(at.sp);
+        WalkEnd { frames, kept: 0, end: FrameState { pc: 0, ..at }, unsure: frames, whole }
+    }
+
+    /// The rule of an address that has none in the cache, after this number of walked frames.
+    #[cold]
+    #[inline(never)]
+    fn learn(&self, frames: usize, pc: u64, window: &StackWindow, session: &Session) -> Option<Rule> {
+        learn(pc, self.is_assumed(frames), window, session)
+    }
+
+    /// Whether the frame inside of a walked frame, which is counted from the innermost, led there by its frame pointer alone.
+    fn is_assumed(&self, frame: usize) -> bool {
+        // SAFETY: frames inside of a walked one were walked.
+        frame > 0 && unsafe { (*self.fresh.add(frame - 1)).rule.is_assumed() }
     }
 
     /// Adds the walked frames to the remembered frames that were kept. Returns the node of the whole stack.
@@ -483,6 +519,9 @@ impl Remembered {
     /// A step by a simple rule where reading the stack may need the kernel's check.
     #[cold]
     fn simple_elsewhere(sp: u64, bp: u64, rule: Rule, window: &StackWindow) -> Option<FrameState> {
+        if rule.is_assumed() {
+            return frame_pointer::step(sp, bp, window);
+        }
         let cfa = rule.cfa(sp, bp);
         if cfa <= sp {
             return None;
@@ -514,6 +553,9 @@ impl Remembered {
         frames: usize,
         unsure: &mut usize,
     ) -> Option<FrameState> {
+        if state.pc < LOWEST_CODE {
+            return None;
+        }
         let before = *checks;
         window.was_left();
         if let Some(next) = self.step_by_tables(&state, window, checks) {
@@ -576,19 +618,24 @@ impl Remembered {
     }
 }
 
-/// Reads the tables for an address met for the first time, and announces its module.
-#[cold]
-fn learn(pc: u64, session: &Session) -> Option<Rule> {
-    let object = objects::find(pc.wrapping_sub(1))?;
-    modules::announce(session, &object);
+/// Reads the tables for an address met for the first time, and announces its module. `assumed` says that the address was found by a frame pointer alone.
+fn learn(pc: u64, assumed: bool, window: &StackWindow, session: &Session) -> Option<Rule> {
+    let Some(object) = objects::find(pc.wrapping_sub(1)) else {
+        // Not cached: a module may be loaded there later. The stack itself has no code.
+        return (!window.contains(pc)).then(|| frame_pointer::rule_at(pc.wrapping_sub(1), None))?;
+    };
     // SAFETY: the tables of a loaded module.
     let row = unsafe { cfi::row_at(&object.tables, pc.wrapping_sub(1)) };
+    if assumed && !frame_pointer::is_return_address(pc, row.is_some(), &object) {
+        return None;
+    }
+    modules::announce(session, &object);
     let rule = match row {
         Some(row) => Rule::of(&row),
         // The function to which a coroutine returns at its end: its address was put there by hand, and no call precedes it.
         // SAFETY: as above.
         None if unsafe { cfi::begins_at(&object.tables, pc) } => Rule::OUTERMOST,
-        None => return None,
+        None => frame_pointer::rule_at(pc.wrapping_sub(1), Some(&object))?,
     };
     rules::put(pc, rule);
     Some(rule)

@@ -7,10 +7,12 @@ use crate::output::{Output, warn};
 use crate::print::bytes::{count, counted};
 use crate::target::{Overwrite, cannot_be_written, create_file};
 use clap::Args;
+use highwater_recorder::resolve_jit_frames;
 use highwater_store::{OpenError, Recording, RecordingError, Writer};
+use highwater_symbols::perf_map::PerfMap;
 use std::fs::File;
-use std::io;
-use std::path::PathBuf;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 /// The arguments of `highwater symbolize`.
 #[derive(Debug, Args)]
@@ -19,6 +21,7 @@ use std::path::PathBuf;
   highwater symbolize app.hw --debug-dir ./debug     with debug files or unstripped copies from there
   highwater symbolize app.hw --debuginfod https://debuginfod.debian.net   with debug files from a server
   highwater symbolize app.hw -o named.hw             into another file
+  highwater symbolize app.hw --perf-map perf-42.map  JIT code, from the map that its runtime wrote to /tmp
 
 Files are found by build id: a recording of a stripped program gets the names of exactly that build, or none.")]
 pub struct Symbolize {
@@ -30,6 +33,9 @@ pub struct Symbolize {
     debug_dir: Vec<PathBuf>,
     #[command(flatten)]
     sources: NameSources,
+    /// Name JIT code that has no name yet by this map, as node, Java and Python write it
+    #[arg(long, value_name = "FILE")]
+    perf_map: Option<PathBuf>,
     /// Write here instead of changing the file
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -58,7 +64,11 @@ impl Symbolize {
             symbolizer.add_debug_dir(directory.clone());
         }
         let mut catalog = recording.catalog_to_go_on().map_err(|error| open::cannot_read(&self.path, &error))?;
-        let done = highwater_recorder::resolve_frames(&mut catalog, &mut symbolizer, |_| true);
+        let mut done = highwater_recorder::resolve_frames(&mut catalog, &mut symbolizer, |_| true);
+        if let Some(path) = &self.perf_map {
+            let (addresses, named) = resolve_jit_frames(&mut catalog, &read_perf_map(path)?, |_| true);
+            (done.addresses, done.named) = (done.addresses + addresses, done.named + named);
+        }
         if done.addresses == 0 {
             return Err(Failure::in_file(&self.path, "has no addresses to find names for; only native recordings do"));
         }
@@ -85,4 +95,23 @@ impl Symbolize {
             count(done.with_lines as u64)
         ))
     }
+}
+
+/// Reads a map that a runtime wrote.
+fn read_perf_map(path: &Path) -> Result<PerfMap, Failure> {
+    const PIECE: usize = 1 << 16;
+    let cannot = |error| open::cannot_read(path, &error);
+    let mut file = File::open(path).map_err(cannot)?.take(PerfMap::MOST_BYTES);
+    let (mut map, mut piece) = (PerfMap::default(), vec![0; PIECE]);
+    loop {
+        match file.read(&mut piece).map_err(cannot)? {
+            0 => break,
+            length => map.add(&piece[..length]),
+        }
+    }
+    map.finish();
+    if map.used() == 0 {
+        return Err(Failure::in_file(path, "has no line of the form 'START SIZE NAME', as a map for perf does"));
+    }
+    Ok(map)
 }

@@ -1,12 +1,14 @@
 //! A snapshot sent by a collector, with function names added.
 
 use crate::failure::{Failure, reason};
-use highwater_model::{FrameId, Snapshot, When};
+use highwater_model::{FrameId, Snapshot, Source, When};
 use highwater_query::{Filter, filtered_snapshot};
-use highwater_recorder::{add_type_facts, resolve_frames};
+use highwater_recorder::{add_type_facts, resolve_frames, resolve_jit_frames};
+use highwater_session::PerfMapFile;
 use highwater_store::history::{History, Moment, Work};
 use highwater_store::{OpenError, Recording, RecordingError};
 use highwater_symbols::Symbolizer;
+use highwater_symbols::perf_map::PerfMap;
 use std::collections::HashSet;
 use std::fs::File;
 use std::sync::Arc;
@@ -34,12 +36,25 @@ impl TakenSnapshot {
             return Err(nonsense(damage));
         }
         let wanted = frames_in_use(&snapshot);
-        // Modules without names show in the rows.
+        let map = perf_map_of(&snapshot.source);
         let catalog = Arc::make_mut(&mut snapshot.catalog);
+        // Modules without names show in the rows.
         resolve_frames(catalog, symbolizer, |frame| wanted.contains(&frame));
+        if let Some(map) = map {
+            resolve_jit_frames(catalog, &map, |frame| wanted.contains(&frame));
+        }
         add_type_facts(catalog, symbolizer, &snapshot.accounts);
         Ok(Self { recording, snapshot })
     }
+}
+
+/// The names that the runtime of a process has written so far, if the process still runs.
+fn perf_map_of(source: &Source) -> Option<PerfMap> {
+    let mut file = PerfMapFile::of(u32::try_from(source.pid).ok()?)?;
+    let mut map = PerfMap::default();
+    file.began_before(source.start_unix_ns).then(|| file.read_on(&mut map).ok())??;
+    map.finish();
+    Some(map)
 }
 
 /// The frames of the stacks that have figures: the catalog has more stacks than those.

@@ -3,6 +3,7 @@
 
 use crate::unwind::cfi::{self, BP, BX, CfaRule, RA, REGISTERS, RegisterRule, SP};
 use crate::unwind::expression;
+use crate::unwind::frame_pointer;
 use crate::unwind::memory::StackWindow;
 use crate::unwind::objects;
 use crate::unwind::walk::FrameState;
@@ -46,9 +47,12 @@ impl Registers {
     /// The frame of the caller; `None` if there is none or it cannot be found.
     pub fn caller(&self, window: &StackWindow) -> Option<Self> {
         let address = self.0[RA]?.wrapping_sub(1);
-        let object = objects::find(address)?;
+        let object = objects::find(address);
         // SAFETY: the tables of a loaded module.
-        let row = unsafe { cfi::row_at(&object.tables, address) }?;
+        let Some(row) = object.as_ref().and_then(|object| unsafe { cfi::row_at(&object.tables, address) }) else {
+            frame_pointer::rule_at(address, object.as_ref())?;
+            return self.caller_by_frame_pointer(window);
+        };
         let known = |register: usize| self.0.get(register).copied().flatten();
         let read = |address: u64| window.word(address);
         let cfa = match row.cfa {
@@ -71,5 +75,13 @@ impl Registers {
         // A return address lies after the call; the address of an interrupted instruction does not.
         caller[RA] = Some(if row.signal { pc + 1 } else { pc });
         Some(Self(caller))
+    }
+
+    /// The frame of the caller of code without tables. Such code may have changed all registers but these.
+    fn caller_by_frame_pointer(&self, window: &StackWindow) -> Option<Self> {
+        let FrameState { pc, sp, bp } = frame_pointer::step(self.0[SP]?, self.0[BP]?, window)?;
+        let mut caller = [None; REGISTERS];
+        [(RA, pc), (SP, sp), (BP, bp)].into_iter().for_each(|(register, value)| caller[register] = Some(value));
+        (pc != 0).then_some(Self(caller))
     }
 }

@@ -299,6 +299,12 @@ pub fn read_file(path: &core::ffi::CStr, buffer: &mut [u8]) -> Option<usize> {
     Some(length)
 }
 
+/// Reads what comes next in a file into `buffer`; returns the number of bytes, 0 at its end.
+pub fn read(file: Descriptor, buffer: &mut [u8]) -> usize {
+    // SAFETY: the buffer is as long as it says.
+    value(unsafe { call(number::READ, [file, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }).unwrap_or(0)
+}
+
 /// Reads the file at `offset` into `buffer`; returns the number of bytes.
 pub fn read_at(file: Descriptor, offset: u64, buffer: &mut [u8]) -> usize {
     let (address, length) = (buffer.as_mut_ptr() as usize, buffer.len());
