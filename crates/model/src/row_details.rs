@@ -10,10 +10,10 @@ use crate::naming::{Naming, SiteName};
 use crate::types::SiteTypes;
 use std::collections::BTreeMap;
 
-/// The most frames of a stack that are compared.
-const MOST_FRAMES: usize = 2048;
-/// The most callers, and the most library calls, that are compared.
-const MOST_LEVELS: usize = 64;
+/// The most frames of a stack that are looked at.
+const MOST_FRAMES: usize = 256;
+/// The most callers, and the most library calls, that are compared. A table may have ten thousand rows, and they are held at the same time.
+const MOST_LEVELS: usize = 12;
 
 /// The types of the sites of a table, whose rows may be of several catalogs.
 #[derive(Default)]
@@ -34,10 +34,15 @@ impl<'c> TableTypes<'c> {
 
 /// A site of a table.
 struct Site<'a> {
-    frames: Vec<FrameText<'a>>,
+    /// The frame that names it.
+    own: FrameText<'a>,
+    /// What it calls on the way to the allocator, nearest first.
+    callees: Vec<FrameText<'a>>,
     /// The nearest callers that belong to the program.
     callers: Vec<FrameText<'a>>,
-    name: SiteName,
+    /// The nearest callers, whatever they belong to.
+    all_callers: Vec<FrameText<'a>>,
+    pool: Option<&'static str>,
     type_name: Option<String>,
 }
 
@@ -61,29 +66,23 @@ impl<'a> RowDetails<'a> {
 
     /// For each site what tells it from those that look the same; nothing where no other does.
     pub fn of<'c>(&self, sites: &[(&'c Catalog, StackId)]) -> Vec<String> {
-        let mut types = TableTypes::default();
-        let site = |(catalog, stack): &(&'c Catalog, StackId)| {
-            let frames: Vec<FrameText<'c>> = catalog.frame_texts(*stack).take(MOST_FRAMES).collect();
-            let name = self.naming.site(&frames);
-            let callers = frames.get(name.passing + 1..).unwrap_or_default().iter();
-            let own = callers.filter(|frame| !self.naming.is_background(frame));
-            Site {
-                name,
-                callers: own.take(MOST_LEVELS).copied().collect(),
-                frames,
-                type_name: types.of(self.naming, catalog, *stack),
-            }
-        };
-        let sites: Vec<Site<'_>> = sites.iter().map(site).collect();
-        let mut details: Vec<Vec<String>> = vec![Vec::new(); sites.len()];
         let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        for (at, site) in sites.iter().enumerate() {
-            alike.entry(self.look(site)).or_default().push(at);
+        for (at, (catalog, stack)) in sites.iter().enumerate() {
+            alike.entry(self.look(&self.site(catalog, *stack))).or_default().push(at);
+        }
+        let mut details: Vec<Vec<String>> = vec![Vec::new(); sites.len()];
+        let mut types = TableTypes::default();
+        // Only sites that look like others are held.
+        let mut held: BTreeMap<usize, Site<'c>> = BTreeMap::new();
+        for at in alike.values().filter(|group| group.len() > 1).flatten() {
+            let (catalog, stack) = sites[*at];
+            let type_name = types.of(self.naming, catalog, stack);
+            held.insert(*at, Site { type_name, ..self.site(catalog, stack) });
         }
         let mut groups: Vec<Vec<usize>> = alike.into_values().collect();
         while let Some(group) = groups.pop() {
             if group.len() > 1
-                && let Some(marks) = self.first_difference(&sites, &group)
+                && let Some(marks) = self.first_difference(&held, &group)
             {
                 let mut parts: BTreeMap<String, Vec<usize>> = BTreeMap::new();
                 for (at, mark) in group.into_iter().zip(marks) {
@@ -96,10 +95,27 @@ impl<'a> RowDetails<'a> {
         details.iter().map(|marks| in_one_line(marks)).collect()
     }
 
+    /// A site without its type.
+    fn site<'c>(&self, catalog: &'c Catalog, stack: StackId) -> Site<'c> {
+        let frames: Vec<FrameText<'c>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
+        let SiteName { passing, pool } = self.naming.site(&frames);
+        let (inner, outer) = frames.split_at(passing.min(frames.len()));
+        let callers = outer.get(1..).unwrap_or_default();
+        let nearest = |frames: &mut dyn Iterator<Item = &FrameText<'c>>| frames.take(MOST_LEVELS).copied().collect();
+        Site {
+            own: outer.first().copied().unwrap_or_default(),
+            callees: nearest(&mut inner.iter().rev()),
+            callers: nearest(&mut callers.iter().filter(|frame| !self.naming.is_background(frame))),
+            all_callers: nearest(&mut callers.iter()),
+            pool,
+            type_name: None,
+        }
+    }
+
     /// What a person sees of a site without details.
     fn look(&self, site: &Site<'_>) -> String {
-        let own = site.own();
-        let mut look = format!("{:?} {} {}:{}", site.name.pool, self.text(&own), own.file, own.line);
+        let own = &site.own;
+        let mut look = format!("{:?} {} {}:{}", site.pool, self.text(own), own.file, own.line);
         for caller in site.callers.iter().take(self.callers_shown) {
             look.push_str(&format!(" ← {}", self.text(caller)));
         }
@@ -116,11 +132,13 @@ impl<'a> RowDetails<'a> {
     }
 
     /// For each site of a group, a mark. Marks are of the first kind by which not all sites are equal.
-    fn first_difference(&self, sites: &[Site<'_>], group: &[usize]) -> Option<Vec<String>> {
-        let group: Vec<&Site<'_>> = group.iter().map(|at| &sites[*at]).collect();
+    fn first_difference(&self, sites: &BTreeMap<usize, Site<'_>>, group: &[usize]) -> Option<Vec<String>> {
+        let group: Vec<&Site<'_>> = group.iter().filter_map(|at| sites.get(at)).collect();
         let levels = || 0..MOST_LEVELS;
         differing(group.iter().map(|site| site.type_name.clone().unwrap_or_default()))
-            .or_else(|| levels().find_map(|level| self.frames_differ(&group, "→", &|site| site.callee(level), false)))
+            .or_else(|| {
+                levels().find_map(|level| self.frames_differ(&group, "→", &|site| site.callees.get(level), false))
+            })
             .or_else(|| {
                 levels().find_map(|level| self.frames_differ(&group, "←", &|site| site.callers.get(level), false))
             })
@@ -161,7 +179,12 @@ impl<'a> RowDetails<'a> {
 fn in_one_line(marks: &[String]) -> String {
     let runs = marks.chunk_by(|one, other| one == other).filter(|run| !run[0].is_empty());
     let texts = runs.map(|run| if run.len() > 1 { format!("{} ×{}", run[0], run.len()) } else { run[0].clone() });
-    texts.collect::<Vec<String>>().join(" ")
+    let texts: Vec<String> = texts.collect();
+    // The first mark says most; the last one tells the row from all others.
+    match texts.as_slice() {
+        [first, .., last] if texts.len() > 2 => format!("{first} … {last}"),
+        texts => texts.join(" "),
+    }
 }
 
 /// The texts, if not all are equal.
@@ -170,26 +193,20 @@ fn differing(texts: impl Iterator<Item = String>) -> Option<Vec<String>> {
     texts.iter().any(|text| *text != texts[0]).then_some(texts)
 }
 
-impl<'a> Site<'a> {
-    fn own(&self) -> FrameText<'a> {
-        self.frames.get(self.name.passing).copied().unwrap_or_default()
-    }
-
+impl Site<'_> {
     /// Where the code of a call lies: level 0 is its own, the next one that of its caller.
     fn code(&self, level: usize) -> String {
-        let Some(frame) = self.frames.get(self.name.passing + level) else { return String::new() };
-        match frame.offset {
-            Some(offset) => {
-                format!("at {}", CodeOffset { build_id: frame.build_id, module: frame.module, offset })
+        let frame = match level {
+            0 => Some(&self.own),
+            level => self.all_callers.get(level - 1),
+        };
+        match frame {
+            Some(&FrameText { build_id, module, offset: Some(offset), .. }) => {
+                format!("at {}", CodeOffset { build_id, module, offset })
             }
-            None if frame.address != 0 => format!("at {:#x}", frame.address),
-            None => String::new(),
+            Some(frame) if frame.address != 0 => format!("at {:#x}", frame.address),
+            _ => String::new(),
         }
-    }
-
-    /// The frame that it calls on the way to the allocator: level 0 is nearest to it.
-    fn callee(&self, level: usize) -> Option<&FrameText<'a>> {
-        self.frames[..self.name.passing.min(self.frames.len())].iter().rev().nth(level)
     }
 }
 

@@ -32,6 +32,7 @@ pub struct TypeFacts {
     made_at: FxHashMap<FrameId, StringId>,
     doubtful: Vec<FrameId>,
     is_doubtful: FxHashSet<FrameId>,
+    is_checked: bool,
 }
 
 impl TypeFacts {
@@ -54,6 +55,16 @@ impl TypeFacts {
         if self.is_doubtful.insert(frame) {
             self.doubtful.push(frame);
         }
+    }
+
+    /// Notes that all places were looked at.
+    pub fn set_checked(&mut self) {
+        self.is_checked = true;
+    }
+
+    /// True if places that are not marked are not doubtful.
+    pub fn is_checked(&self) -> bool {
+        self.is_checked
     }
 
     /// The places that are marked so, in the order in which they became known.

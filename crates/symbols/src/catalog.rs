@@ -86,6 +86,7 @@ fn add_doubts(catalog: &mut Catalog, symbolizer: &mut Symbolizer, accounts: &Acc
         }
     }
     doubtful.into_iter().for_each(|caller| catalog.types.add_doubtful(caller));
+    catalog.types.set_checked();
 }
 
 /// Finds what calls of `operator new` make. A type is added only if all blocks have its size.

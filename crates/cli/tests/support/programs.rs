@@ -39,6 +39,11 @@ pub fn rust(name: &str) -> PathBuf {
     build(&["rustc", "--edition=2024", "-O", "-g"], &format!("{name}.rs"), &format!("{name}-rs"), &[])
 }
 
+/// A Rust program, built with other flags under another name.
+pub fn rust_as(name: &str, output: &str, flags: &[&str]) -> PathBuf {
+    build(&["rustc", "--edition=2024"], &format!("{name}.rs"), output, flags)
+}
+
 /// Builds the program, unless it was built with the same command line since the sources last changed.
 fn build(compiler: &[&str], source: &str, output: &str, flags: &[&str]) -> PathBuf {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());

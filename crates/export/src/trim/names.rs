@@ -1,7 +1,9 @@
 //! Names that are kept, hashed or numbered.
 
 use super::{LeftOut, TrimOptions};
-use highwater_model::{Catalog, ColumnRange, Frame, Module, Source, StringId, Tag, ThreadName, gauge, is_plumbing};
+use highwater_model::{
+    Catalog, ColumnRange, Frame, MadeType, Module, SizeOfType, Source, StringId, Tag, ThreadName, gauge, is_plumbing,
+};
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 
@@ -119,9 +121,29 @@ impl<'a> Renamer<'a> {
             let task = self.text("task", tag.task);
             self.catalog.push_tag(Tag { variable, type_name, heap: tag.heap, task });
         }
+        if self.names == Names::Keep {
+            self.copy_type_facts();
+        }
         for entry in old.thread_names() {
             let name = self.text("thread", entry.name);
             self.catalog.push_thread_name(ThreadName { thread: entry.thread, name });
+        }
+    }
+
+    /// Without the names of functions, nothing shows types, and facts about them would only give names away.
+    fn copy_type_facts(&mut self) {
+        let old = &self.old.types;
+        for fact in old.sizes() {
+            let name = self.catalog.strings.intern(self.old.strings.get(fact.name));
+            self.catalog.types.add_size(SizeOfType { name, ..*fact });
+        }
+        for fact in old.made() {
+            let name = self.catalog.strings.intern(self.old.strings.get(fact.name));
+            self.catalog.types.add_made(MadeType { name, ..*fact });
+        }
+        old.doubtful().iter().for_each(|frame| self.catalog.types.add_doubtful(*frame));
+        if old.is_checked() {
+            self.catalog.types.set_checked();
         }
     }
 

@@ -64,8 +64,11 @@ impl SiteType {
             Elements::One => Some(blocks),
             Elements::Array { size: 0 } => None,
             Elements::Array { size } => bytes.is_multiple_of(size).then(|| bytes / size),
-            // A bucket is an element and a byte; a table ends with sixteen bytes more.
-            Elements::Table { size } => Some(bytes.checked_sub(blocks.checked_mul(16)?)? / size.checked_add(1)?),
+            // A bucket is an element and a byte; a table ends with sixteen bytes more. Tables of few small elements also have a gap.
+            Elements::Table { size } => {
+                let (buckets, bucket) = (bytes.checked_sub(blocks.checked_mul(16)?)?, size.checked_add(1)?);
+                buckets.is_multiple_of(bucket).then(|| buckets / bucket)
+            }
         }
     }
 }
@@ -185,6 +188,11 @@ impl SiteTypes {
         if let Some(name) = made {
             return Some(Found { name, element: None, holds: Holds::Unknown, shown_by: ShownBy::Itself });
         }
+        if let Some(container) =
+            path.own.and_then(|own| container_of_crate(catalog, own)).filter(|_| path.is_allocator())
+        {
+            return Some(Found { name: container, element: None, holds: Holds::Unknown, shown_by: ShownBy::Called });
+        }
         if **path.roles.last()? != Role::New {
             return None;
         }
@@ -294,6 +302,12 @@ impl LibraryPath {
         rust.found().or_else(|| cpp.found())
     }
 
+    /// True if Rust's allocator is called without a container of the standard library.
+    fn is_allocator(&self) -> bool {
+        !self.roles.is_empty()
+            && self.roles.iter().all(|role| matches!(&**role, Role::Rust(frame) if frame.is_allocator()))
+    }
+
     fn is_confirmed(&self, found: &Found) -> bool {
         match found.shown_by {
             ShownBy::Itself => true,
@@ -307,11 +321,20 @@ impl LibraryPath {
         match found.shown_by {
             _ if self.is_confirmed(found) || words_of(&found.name).is_empty() => Certainty::Known,
             ShownBy::Symbol => Certainty::Perhaps,
+            _ if !catalog.types.is_checked() => Certainty::Perhaps,
             _ if is_doubtful && self.is_linked_whole => Certainty::Perhaps,
             _ if is_doubtful => Certainty::Doubtful,
             _ => Certainty::Known,
         }
     }
+}
+
+/// The type whose method a function of another crate is, such as `smallvec::SmallVec<[u64; 4]>`: containers of crates call the allocator themselves. The
+/// program's own types may do so for any purpose.
+fn container_of_crate(catalog: &Catalog, own: FrameId) -> Option<String> {
+    let frame = catalog.frame_text(catalog.stacks.frame(own)?);
+    let is_of_crate = frame.file.contains("/registry/src/");
+    is_of_crate.then(|| rust::method_of(frame.function)).flatten()
 }
 
 /// True for the functions between Rust's `alloc` and the program's allocator.

@@ -98,9 +98,16 @@ impl RustFrame {
             None => return None,
         };
         let kind = kind_of(&module, &parts);
-        let is_closure = parts.method.starts_with('{');
-        let (arguments, of_container) = if is_closure { Default::default() } else { parts.arguments() };
+        // The first argument of these is an iterator, or nothing that an element could be.
+        const ITERATING: [&str; 3] = ["alloc::vec::splice", "alloc::vec::extract_if", "alloc::vec::in_place_collect"];
+        let is_silent = parts.method.starts_with('{') || ITERATING.contains(&module.as_str());
+        let (arguments, of_container) = if is_silent { Default::default() } else { parts.arguments() };
         Some(Self { kind, method: parts.method.to_owned(), arguments, of_container, shows_inlined: !file.is_empty() })
+    }
+
+    /// True if it only passes a request on.
+    pub fn is_allocator(&self) -> bool {
+        self.kind == Kind::Allocator
     }
 
     fn plain(kind: Kind) -> Self {
@@ -113,16 +120,34 @@ impl RustFrame {
     }
 }
 
+/// The type whose method a function is, if it is generic and its arguments are known.
+pub fn method_of(function: &str) -> Option<String> {
+    let parts = NameParts::of(function)?;
+    let (name, arguments) = generic(parts.container?)?;
+    let is_known = !arguments.is_empty() && arguments.iter().all(|text| is_type(text));
+    (is_known && parts.of_trait.is_none()).then(|| {
+        let arguments: Vec<String> = arguments.iter().map(|text| spelling::rust(text)).collect();
+        let path: Vec<&str> = parts.path.iter().copied().chain([name]).collect();
+        format!("{}<{}>", path.join("::"), arguments.join(", "))
+    })
+}
+
 fn is_allocator_symbol(function: &str) -> bool {
     let symbol = function.strip_prefix("__rustc::").unwrap_or(function);
     ["__rust_", "__rdl_", "__rg_"].iter().any(|prefix| symbol.starts_with(prefix))
 }
 
-/// False for parameters (`T`), unknown types and those that compilers leave out.
+/// False for parameters (`T`, `[T]`), unknown types and those that compilers leave out.
 fn is_type(text: &str) -> bool {
-    let is_parameter = text.len() <= 2 && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+    let is_word = |character: char| character.is_alphanumeric() || matches!(character, '_' | ':');
+    let is_parameter = |word: &str| {
+        word.len() <= 2
+            && word.starts_with(|first: char| first.is_ascii_uppercase())
+            && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
+    };
     let is_allocator = matches!(text, "alloc::alloc::Global" | "std::alloc::Global" | "Global");
-    !(text.is_empty() || is_parameter || is_allocator || text == "_" || text.starts_with("impl ") || text.contains('…'))
+    let is_known = !text.is_empty() && text != "_" && !text.starts_with("impl ") && !text.contains('…');
+    is_known && !is_allocator && !text.split(|character| !is_word(character)).any(is_parameter)
 }
 
 /// True for types whose values own no memory.
@@ -166,7 +191,7 @@ impl<'a> NameParts<'a> {
         }
         let is_container =
             |segment: &&str| segment.contains('<') || segment.starts_with(|first: char| first.is_ascii_uppercase());
-        let at = segments.iter().take(segments.len() - 1).position(|segment| is_container(&segment));
+        let at = segments.iter().take(segments.len() - 1).position(|segment| is_container(segment));
         let (path, container) = match at {
             Some(at) => (segments[..at].to_vec(), Some(segments[at])),
             None => (segments[..segments.len() - 1].to_vec(), None),

@@ -17,13 +17,22 @@ fn rust_at(text: &str, depth: usize) -> String {
             return format!("{pointer}{}", rust_at(inner, deeper));
         }
     }
+    if let Some((parameters, result)) = text.starts_with("fn(").then(|| text.rsplit_once(" -> ")).flatten() {
+        return format!("{parameters} -> {}", rust_at(result, deeper));
+    }
     if let Some(inner) = text.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')) {
         return match split(inner, ";").as_deref() {
             Some([element, length]) => format!("[{}; {}]", rust_at(element, deeper), length.trim()),
             _ => format!("[{}]", rust_at(inner, deeper)),
         };
     }
+    if let Some(traits) = split(text, " + ").filter(|traits| traits.len() > 1) {
+        return traits.iter().map(|each| rust_at(each, deeper)).collect::<Vec<_>>().join(" + ");
+    }
     if let Some(inner) = text.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) {
+        if inner.starts_with("dyn ") {
+            return rust_at(inner, deeper);
+        }
         let parts: Vec<&str> =
             split(inner, ",").unwrap_or_default().into_iter().filter(|part| !part.trim().is_empty()).collect();
         let last = if parts.len() == 1 { "," } else { "" };
@@ -32,7 +41,11 @@ fn rust_at(text: &str, depth: usize) -> String {
     let Some(segments) = split(text, "::") else { return text.to_owned() };
     let is_standard = matches!(segments.first(), Some(&("alloc" | "core" | "std")));
     let is_named = segments.last().is_some_and(|last| !last.starts_with('{'));
-    let kept = if is_standard && is_named { &segments[segments.len() - 1..] } else { &segments[..] };
+    // Private types of the library have names that say nothing without their modules.
+    let is_private =
+        segments.last().is_some_and(|last| matches!(last.split('<').next(), Some("Inner" | "Packet" | "State")));
+    let length = if is_private { 2 } else { 1 };
+    let kept = if is_standard && is_named { &segments[segments.len().saturating_sub(length)..] } else { &segments[..] };
     let name = kept.iter().map(|segment| rust_segment(segment, deeper)).collect::<Vec<_>>().join("::");
     // The parts of a channel have names of many other things.
     if is_standard && segments.contains(&"mpmc") && is_named { format!("mpmc::{name}") } else { name }
@@ -167,7 +180,12 @@ mod tests {
             ("app::session::{async_fn_env#0}", "app::session::{async fn}"),
             ("app::main::{closure_env#2}<u8>", "app::main::{closure#2}"),
             ("dyn core::future::Future<Output = u64>", "dyn Future<Output = u64>"),
-            ("fn(u8) -> alloc::string::String", "fn(u8) -> alloc::string::String"),
+            ("fn(u8) -> alloc::string::String", "fn(u8) -> String"),
+            (
+                "alloc::boxed::Box<(dyn core::ops::function::Fn<(), Output = u8> + core::marker::Send), alloc::alloc::Global>",
+                "Box<dyn Fn<(), Output = u8> + Send>",
+            ),
+            ("alloc::sync::Arc<std::thread::Inner>", "Arc<thread::Inner>"),
             ("app::Own", "app::Own"),
         ];
         for (text, spelled) in cases {

@@ -56,12 +56,21 @@ pub struct CatalogExtent {
     sizes: usize,
     made: usize,
     doubtful: usize,
+    is_checked: bool,
 }
 
 impl Default for CatalogExtent {
     /// The entries that every catalog has from the start: the empty string, the root stack, the empty tag.
     fn default() -> Self {
-        Self { tables: [1, 0, 1, 0, 1, 0], resolutions: 0, module_changes: 0, sizes: 0, made: 0, doubtful: 0 }
+        Self {
+            tables: [1, 0, 1, 0, 1, 0],
+            resolutions: 0,
+            module_changes: 0,
+            sizes: 0,
+            made: 0,
+            doubtful: 0,
+            is_checked: false,
+        }
     }
 }
 
@@ -71,7 +80,15 @@ impl CatalogExtent {
         let (resolutions, module_changes) = (catalog.stacks.resolutions().len(), catalog.module_changes().len());
         let types = &catalog.types;
         let (sizes, made, doubtful) = (types.sizes().len(), types.made().len(), types.doubtful().len());
-        Self { tables: extent(catalog), resolutions, module_changes, sizes, made, doubtful }
+        Self {
+            tables: extent(catalog),
+            resolutions,
+            module_changes,
+            sizes,
+            made,
+            doubtful,
+            is_checked: types.is_checked(),
+        }
     }
 }
 
@@ -238,6 +255,9 @@ fn made_types(catalog: &Catalog, written: &mut CatalogExtent) -> Remarks {
     remarks
 }
 
+/// The frame of the remark that says that all frames were looked at: there is no such frame.
+const ALL_CHECKED: FrameId = FrameId::LOST;
+
 /// New doubtful frames that are written. Each has a number after it, which is 1.
 fn doubtful_frames(catalog: &Catalog, written: &mut CatalogExtent) -> Remarks {
     let mut remarks = Remarks::default();
@@ -247,6 +267,10 @@ fn doubtful_frames(catalog: &Catalog, written: &mut CatalogExtent) -> Remarks {
         }
         remarks.put([frame.0.into(), 1]);
         written.doubtful += 1;
+    }
+    if catalog.types.is_checked() && !written.is_checked && written.doubtful == catalog.types.doubtful().len() {
+        remarks.put([ALL_CHECKED.0.into(), 1]);
+        written.is_checked = true;
     }
     remarks
 }
@@ -362,6 +386,7 @@ fn read_remark(catalog: &mut Catalog, id: u8, input: &mut VarintReader<'_>) -> O
             let name = StringId(u32::try_from(number).ok()?);
             catalog.types.add_made(MadeType { frame: FrameId(subject), name });
         }
+        remarks::DOUBTFUL if FrameId(subject) == ALL_CHECKED => catalog.types.set_checked(),
         remarks::DOUBTFUL => catalog.types.add_doubtful(FrameId(subject)),
         remarks::COLUMNS => {
             let (start, end) = (u16::try_from(number).ok()?, u16::try_from(input.number()?).ok()?);
