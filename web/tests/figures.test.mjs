@@ -145,7 +145,7 @@ const EXPECTED = {
     return {
       sum: `${count(rows.length)} rows, ${shown(all, metric)} in all`,
       rows: rows.map(({ name, own, all: total }) => [
-        percent(valueOf(own, metric), valueOf(all, metric)), shown(own, metric), ...(by === "function" ? [shown(total, metric)] : []), count(own.blocks), name,
+        percent(valueOf(own, metric), valueOf(all, metric)), shown(own, metric), ...(by === "function" ? [shown(total, metric)] : []), count(own.blocks), ...(by === "type" && metric !== "temporary" ? [bytes(Math.round(own.bytes / own.blocks))] : []), name,
       ]).sort(),
     };
   },
