@@ -101,12 +101,7 @@ function columnsOf(by: Grouping, metric: Metric, shareOf: (row: Row) => number, 
     ...(has("counts") ? [{ name: "blocks", title: "Blocks", width: "96px", numeric: true, sortable: true, cell: (row: Row) => format.count(row.blocks) }] : []),
     ...(hasElements ? [{ name: "elements", title: "Elements", width: "84px", numeric: true, hint: "The number of elements that the blocks have room for; empty where the size of an element is not known", cell: (row: Row) => elementsOf(row) }] : []),
     ...(hasAverage ? [{ name: "average", title: "Average", width: "84px", numeric: true, sortable: true, hint: "The mean size of a block", cell: (row: Row) => format.bytes(Math.round(averageOf(row))) }] : []),
-    { name: "name", title, width: "minmax(200px, 1fr)", sortable: true, cell: (row) => (
-      <>
-        {by === "type" ? <TypeName name={row.key} /> : <RowName row={row} />}
-        {by === "site" && row.stack && <small class="callers">{callersOf(row)}</small>}
-      </>
-    ) },
+    { name: "name", title, width: "minmax(200px, 1fr)", sortable: true, cell: (row) => (by === "type" ? <TypeName name={row.key} /> : by === "site" ? <SiteName row={row} /> : <RowName row={row} />) },
   ];
 }
 
@@ -117,6 +112,13 @@ function elementsOf(row: Row): string {
 function rangeOf(row: Row, metric: Metric): string {
   const interval = Array.isArray(row.interval_95) ? row.interval_95 : row.interval_95?.[`${metric === "leaked" ? "live" : metric}_bytes`];
   return Array.isArray(interval) ? `${format.bytes(interval[0])} – ${format.bytes(interval[1])} with 95%` : "";
+}
+
+/** A site with its callers. If one of these is all that tells it from another row, that is not said twice. */
+function SiteName({ row }: { row: Row }) {
+  const callers = row.stack ? callersOf(row) : "";
+  const isSaid = row.detail !== undefined && callers.includes(row.detail);
+  return <><RowName row={isSaid ? { ...row, detail: undefined } : row} />{callers && <small class="callers">{callers}</small>}</>;
 }
 
 /** The three callers of the function that the row is named after. */
