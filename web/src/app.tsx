@@ -10,7 +10,7 @@ import { Help, helpShown } from "./help";
 import { CopyLink } from "./link";
 import { clean } from "./names";
 import { saved, savedChoice } from "./saved";
-import { growing, has, metric, metrics, other, source, sources, sourcesProblem, titleOf } from "./sources";
+import { growing, has, isObjectLog, metric, metrics, other, source, sources, sourcesProblem, titleOf } from "./sources";
 import { instantOf, instantOfB, showRange, wholeRange } from "./timeline/range";
 import { Timeline } from "./timeline/timeline";
 import { dark, safe } from "./theme";
@@ -20,6 +20,9 @@ export function App() {
   const views = offeredViews();
   const view = views.includes(choice.value.view) ? choice.value.view : views[0];
   const known = sources.value !== null;
+  // An object log is counted as a whole: its types know no window, no filter and no metric.
+  const isOfWholeFile = view === "image" || (view === "types" && isObjectLog());
+  const hasMetric = view === "flame" || view === "table" || (view === "types" && !isOfWholeFile);
   return (
     <div class="app" aria-busy={sources.value === null || open.value > 0}>
       <Header />
@@ -32,11 +35,11 @@ export function App() {
           ))}
         </div>
         <div class="metrics">
-          {(view === "flame" || view === "table") && <MetricChoice />}
-          {source.value && (has("timeline") || view === "flame" || view === "table") && view !== "live" && <MeasureChoice />}
+          {hasMetric && <MetricChoice />}
+          {source.value && (has("timeline") || hasMetric) && view !== "live" && <MeasureChoice />}
         </div>
       </nav>
-      {view !== "live" && view !== "types" && view !== "image" && source.value && <div class="bar choices"><Filters /><WindowLine /></div>}
+      {view !== "live" && !isOfWholeFile && source.value && <div class="bar choices"><Filters /><WindowLine /></div>}
       <main class="view" aria-labelledby={`tab-${view}`}>
         {known && source.value === null && view !== "live" ? <p class="nothing">{sources.value!.length ? "There is no such file any more: choose one above." : "Nothing is open yet."}</p> : known && view ? LIST[view].show() : !sourcesProblem.value && !serverGone.value && <p class="nothing">Opening…</p>}
       </main>

@@ -61,7 +61,7 @@ const LISTS: { [key in keyof Choice]?: string } = { filters: "filter", hide: "hi
 
 /** The columns that something can be sorted by, whatever the view; each view has some of them. */
 const SORTS = [
-  "address", "after", "allocated", "before", "blocks", "bytes", "change", "dropped", "growth", "lifetime", "live", "made", "name", "objects", "score", "self", "share", "size", "steadiness", "total", "value", "what",
+  "address", "after", "allocated", "average", "before", "blocks", "bytes", "change", "dropped", "growth", "lifetime", "live", "made", "name", "objects", "score", "self", "share", "size", "steadiness", "total", "value", "what",
 ];
 
 const NUMBER = /^\d{1,19}$/;
@@ -224,8 +224,14 @@ export function followTheAddress(): void {
 
 export const filters = computed(() => choice.value.filters);
 
+/** The chosen filters, and one more. */
+export function filtersAnd(filter: string): string[] {
+  const { filters } = choice.value;
+  return filters.includes(filter) ? filters : [...filters, filter];
+}
+
 export function addFilter(filter: string): void {
-  if (!choice.value.filters.includes(filter)) choose({ filters: [...choice.value.filters, filter] });
+  choose({ filters: filtersAnd(filter) });
 }
 
 /** Replaces the filters of one kind: a second drag over a histogram means another range, not both. */

@@ -42,6 +42,16 @@ export function has(what: string): boolean {
   return source.value?.has.includes(what) ?? false;
 }
 
+/** True if the chosen file logs objects by type, and whether they were dropped. */
+export function isObjectLog(): boolean {
+  return has("trust") || source.value?.kind === "objects";
+}
+
+/** True if the blocks of the chosen file have types. Object logs and images have objects instead: their types are always known, and have views of their own. */
+export function hasBlockTypes(): boolean {
+  return has("types") && !isObjectLog() && !has("image");
+}
+
 /** The metrics that the chosen file has. */
 export const metrics = computed<Metric[]>(() => source.value?.metrics ?? METRICS);
 

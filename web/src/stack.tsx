@@ -4,6 +4,7 @@ import { addFilter, choice, choose, treatAsAllocator } from "./choice";
 import * as format from "./format";
 import { clean, shown } from "./names";
 import { saved } from "./saved";
+import { hasBlockTypes } from "./sources";
 
 /** A frame's name as it is shown. */
 export function functionOf(frame?: Frame | null): string {
@@ -41,6 +42,14 @@ export function RowName({ row }: { row: Pick<Row, "key" | "frame" | "pool" | "de
   const pool = row.pool && <>{clean(row.pool)} · </>;
   if (!row.frame?.function) return <span class="name" title={clean(row.key)}>{pool}{shown(row.key)}{detail}</span>;
   return <span class="name" title={`${wholeName(row.frame)}\n${clean(row.frame.file ?? "")}`}>{pool}{functionOf(row.frame)} {place && <small>{clean(place)}</small>}{detail}</span>;
+}
+
+const UNKNOWN_TYPE = "The type is not known: docs, Names and types";
+
+/** A type's name, which has no short form. Among the types of blocks, brackets enclose the description of an unknown one; among those of objects, an array. */
+export function TypeName({ name }: { name: string }) {
+  const isUnknown = name.startsWith("[") && hasBlockTypes();
+  return <span class={isUnknown ? "name faint" : "name"} title={isUnknown ? `${clean(name)}\n${UNKNOWN_TYPE}` : clean(name)}>{clean(name)}</span>;
 }
 
 /** For each of some rows of a list: its caller, or, where others that are called the same have that one, too, the first that none of them shares. */

@@ -145,7 +145,7 @@ const EXPECTED = {
     return {
       sum: `${count(rows.length)} rows, ${shown(all, metric)} in all`,
       rows: rows.map(({ name, own, all: total }) => [
-        percent(valueOf(own, metric), valueOf(all, metric)), shown(own, metric), ...(by === "function" ? [shown(total, metric)] : []), count(own.blocks), name,
+        percent(valueOf(own, metric), valueOf(all, metric)), shown(own, metric), ...(by === "function" ? [shown(total, metric)] : []), count(own.blocks), ...(by === "type" && metric !== "temporary" ? [bytes(Math.round(own.bytes / own.blocks))] : []), name,
       ]).sort(),
     };
   },
@@ -206,11 +206,13 @@ async function read(fragment) {
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
   const text = (selector, within = document) => within.querySelector(selector)?.textContent.trim() ?? null;
   const figure = (each) => [each.dataset.figure, { value: Number(each.dataset.value), note: text("small", each), text: text("b", each) }];
-  const cells = (row) => [...row.children].filter((cell) => !cell.querySelector(".share-bar")).map((cell) => cell.textContent.trim().replace(/ ±$/, ""));
+  // What tells two rows apart is no figure; beside callers it would be said twice, and is looked at.
+  const detail = (cell) => (cell.querySelector(".callers") ? "" : cell.querySelector(".detail")?.textContent ?? "");
+  const cells = (row) => [...row.children].filter((cell) => !cell.querySelector(".share-bar")).map((cell) => cell.textContent.replace(detail(cell), "").trim().replace(/ ±$/, ""));
   const peak = document.querySelector("button.peak");
   return {
     figures: Object.fromEntries(all("[data-figure]").map(figure)),
-    tops: all(".top").map((top) => all("li button", top).map((row) => [text(".numeric", row), text(".share", row), text(".name .name", row)]).sort()),
+    tops: all(".top").map((top) => all("li button", top).map((row) => [text(".numeric", row), text(".share", row), text(".name .name", row).split(" ← ")[0]]).sort()),
     sum: text(".tools small"),
     rows: all(".table-row").map(cells).sort(),
     flame: /^.* in all/.exec(text("#flame-details") ?? "")?.[0] ?? null,

@@ -10,7 +10,7 @@ import { clean, shown } from "../names";
 import { naming, question } from "../question";
 import { Search } from "../search";
 import { has, offeredGroupings, other, source, sources, titleOf } from "../sources";
-import { FunctionActions, RowName, Stack } from "../stack";
+import { FunctionActions, RowName, Stack, TypeName } from "../stack";
 import { Table, type Column } from "../table";
 import { StatusLine } from "../status";
 import { instantOf } from "../timeline/range";
@@ -123,6 +123,6 @@ function columnsOf(by: string): Column<Change>[] {
     { name: "after", title: "B", width: "92px", numeric: true, sortable: true, cell: (row) => format.bytes(row.after) },
     ...(has("counts") ? [{ name: "blocks", title: "Blocks", width: "92px", numeric: true, sortable: true, cell: (row: Change) => format.signed(format.count(row.blocks_after - row.blocks_before), row.blocks_after - row.blocks_before) }] : []),
     { name: "what", title: "What", width: "64px", sortable: true, cell: (row) => row.what },
-    { name: "name", title: by[0].toUpperCase() + by.slice(1), width: "minmax(200px, 1fr)", cell: (row) => <RowName row={row} /> },
+    { name: "name", title: by[0].toUpperCase() + by.slice(1), width: "minmax(200px, 1fr)", cell: (row) => (by === "type" ? <TypeName name={row.key} /> : <RowName row={row} />) },
   ];
 }

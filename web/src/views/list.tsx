@@ -1,7 +1,7 @@
 // What each view is called, when it is offered, and what it shows.
 import type { ComponentChild } from "preact";
 import { saved } from "../saved";
-import { has, source, sources } from "../sources";
+import { has, hasBlockTypes, isObjectLog, source, sources } from "../sources";
 import { BlocksView } from "./blocks";
 import { CompareView } from "./compare";
 import { FlameView } from "./flame";
@@ -31,7 +31,7 @@ export const LIST: { [view in View]: ViewEntry } = {
   leaks: { title: "Leaks", isOffered: () => has("blocks"), show: () => <LeaksView /> },
   growth: { title: "Growth", isOffered: () => has("timeline"), show: () => <GrowthView /> },
   compare: { title: "Compare", isOffered: () => hasFile() && (has("timeline") || (sources.value?.length ?? 0) > 1), show: () => <CompareView /> },
-  types: { title: "Types", isOffered: () => has("trust") || source.value?.kind === "objects", show: () => <TypesView /> },
+  types: { title: "Types", isOffered: () => hasBlockTypes() || isObjectLog(), show: () => <TypesView /> },
   image: { title: "Image", isOffered: () => has("image") || source.value?.kind === "image", show: () => <ImageView /> },
   live: { title: "Live", isOffered: () => !saved, show: () => <LiveView /> },
 };

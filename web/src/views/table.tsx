@@ -1,8 +1,9 @@
 // Rows by site, function, file, …, and who calls whom.
+import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Callers, Metric, Row, Rows } from "../answers";
 import { useAnswer } from "../answer";
-import { addFilter, choice, choose, type Grouping } from "../choice";
+import { addFilter, choice, choose, filtersAnd, type Grouping } from "../choice";
 import * as format from "../format";
 import { clean, shown } from "../names";
 import { usePages } from "../pages";
@@ -10,14 +11,26 @@ import { about } from "../question";
 import { saved } from "../saved";
 import { Search } from "../search";
 import { has, metric as shownMetric, offeredGroupings } from "../sources";
-import { FunctionActions, functionOf, RowName, Stack } from "../stack";
+import { FunctionActions, functionOf, RowName, Stack, TypeName } from "../stack";
 import { Table, type Column } from "../table";
 import { StatusLine } from "../status";
 
-const SORTS = ["value", "self", "share", "total", "blocks", "name"];
+const SORTS = ["value", "self", "share", "total", "blocks", "average", "name"];
+/** The most sites that are listed beside a type. */
+const SITES = 20;
 
 export function TableView() {
-  const { measure, by, sort, order, search, pick } = choice.value;
+  const { by } = choice.value;
+  return (
+    <GroupedRows by={by} label="Rows">
+      <label>By <select id="by" value={by} onChange={(event) => choose({ by: event.currentTarget.value as Grouping })}>{offeredGroupings().map((each) => <option value={each} key={each}>{each}</option>)}</select></label>
+    </GroupedRows>
+  );
+}
+
+/** The rows of a grouping, with what is known about the chosen one. The children are tools before the search. */
+export function GroupedRows({ by, label, children }: { by: Grouping; label: string; children?: ComponentChildren }) {
+  const { measure, sort, order, search, pick } = choice.value;
   const metric = shownMetric.value;
   const sorted = SORTS.includes(sort) ? sort : (measure === "blocks" ? "blocks" : "value");
   const pages = usePages<Rows, Row>(about("rows", { metric, by, sort: sorted, order, search: search || null }), (answer) => answer.rows, (answer) => answer.count, 80);
@@ -29,17 +42,18 @@ export function TableView() {
   const allBlocks = pages.answer.data?.total.blocks ?? 0;
   const shareOf = (each: Row) => (measure === "blocks" && allBlocks > 0 ? each.blocks / allBlocks : each.share);
   const pickedRow = picked >= 0 ? row(picked) : undefined;
+  const hasElements = pages.answer.data?.rows.some((each) => each.elements !== undefined) ?? false;
   return (
     <div class={`table-view${pages.answer.waiting ? " old" : ""}`}>
       <div class="tools">
-        <label>By <select id="by" value={by} onChange={(event) => choose({ by: event.currentTarget.value as Grouping })}>{offeredGroupings().map((each) => <option value={each} key={each}>{each}</option>)}</select></label>
+        {children}
         <Search hint={`Search ${by}s`} />
         <span class="stretch" />
         {pages.answer.data && <small>{format.count(count)} rows, {format.valued(totalOf(pages.answer.data, metric), metric)} in all</small>}
         <StatusLine answer={pages.answer} />
       </div>
       <div class="split">
-        <Table label="Rows" columns={columnsOf(by, metric, shareOf)} count={count} row={row} need={local ? undefined : pages.need} sort={sorted} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}
+        <Table label={label} columns={columnsOf(by, metric, shareOf, hasElements)} count={count} row={row} need={local ? undefined : pages.need} sort={sorted} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}
           selected={picked} onSelect={(_, each) => choose({ pick: keyOfRow(each) }, pick === "")} identity={pages.answer.question ?? ""} empty={pages.answer.data ? undefined : ""} />
         {pickedRow && <Picked row={pickedRow} by={by} />}
       </div>
@@ -66,12 +80,18 @@ function searchedAndSorted(rows: Row[], search: string, sort: string, order: "as
   const wanted = search.toLowerCase();
   const found = wanted ? rows.filter((row) => row.key.toLowerCase().includes(wanted) || row.stack?.some((frame) => frame.function?.toLowerCase().includes(wanted))) : rows;
   const sign = order === "asc" ? 1 : -1;
-  const value = (row: Row) => (sort === "blocks" ? row.blocks : sort === "total" ? row.total ?? row.value : row.value);
+  const value = (row: Row) => (sort === "blocks" ? row.blocks : sort === "total" ? row.total ?? row.value : sort === "average" ? averageOf(row) : row.value);
   return [...found].sort((a, b) => (sort === "name" ? sign * a.key.localeCompare(b.key) : sign * (value(a) - value(b))));
 }
 
-function columnsOf(by: Grouping, metric: Metric, shareOf: (row: Row) => number): Column<Row>[] {
+/** The mean size of a row's blocks. */
+function averageOf(row: Row): number {
+  return row.value / Math.max(1, row.blocks);
+}
+
+function columnsOf(by: Grouping, metric: Metric, shareOf: (row: Row) => number, hasElements: boolean): Column<Row>[] {
   const title = by[0].toUpperCase() + by.slice(1);
+  const hasAverage = by === "type" && has("counts") && !format.isCount(metric);
   return [
     { name: "share", title: "Share", width: "64px", numeric: true, cell: (row) => format.percent(shareOf(row)) },
     { name: "bar", title: "", width: "80px", cell: (row) => <span class="share-bar"><i style={{ width: `${Math.min(100, shareOf(row) * 100)}%` }} /></span> },
@@ -79,18 +99,26 @@ function columnsOf(by: Grouping, metric: Metric, shareOf: (row: Row) => number):
       cell: (row) => <span title={rangeOf(row, metric)}>{format.valued(row.value, metric)}{rangeOf(row, metric) && " ±"}</span> },
     ...(by === "function" ? [{ name: "total", title: "Total", width: "92px", numeric: true, sortable: true, hint: "With all that it calls", cell: (row: Row) => format.valued(row.total ?? row.value, metric) }] : []),
     ...(has("counts") ? [{ name: "blocks", title: "Blocks", width: "96px", numeric: true, sortable: true, cell: (row: Row) => format.count(row.blocks) }] : []),
-    { name: "name", title, width: "minmax(200px, 1fr)", sortable: true, cell: (row) => (
-      <>
-        <RowName row={row} />
-        {by === "site" && row.stack && <small class="callers">{callersOf(row)}</small>}
-      </>
-    ) },
+    ...(hasElements ? [{ name: "elements", title: "Elements", width: "84px", numeric: true, hint: "The number of elements that the blocks have room for; empty where the size of an element is not known", cell: (row: Row) => elementsOf(row) }] : []),
+    ...(hasAverage ? [{ name: "average", title: "Average", width: "84px", numeric: true, sortable: true, hint: "The mean size of a block", cell: (row: Row) => format.bytes(Math.round(averageOf(row))) }] : []),
+    { name: "name", title, width: "minmax(200px, 1fr)", sortable: true, cell: (row) => (by === "type" ? <TypeName name={row.key} /> : by === "site" ? <SiteName row={row} /> : <RowName row={row} />) },
   ];
+}
+
+function elementsOf(row: Row): string {
+  return typeof row.elements === "number" ? format.count(row.elements) : "";
 }
 
 function rangeOf(row: Row, metric: Metric): string {
   const interval = Array.isArray(row.interval_95) ? row.interval_95 : row.interval_95?.[`${metric === "leaked" ? "live" : metric}_bytes`];
   return Array.isArray(interval) ? `${format.bytes(interval[0])} – ${format.bytes(interval[1])} with 95%` : "";
+}
+
+/** A site with its callers. If one of these is all that tells it from another row, that is not said twice. */
+function SiteName({ row }: { row: Row }) {
+  const callers = row.stack ? callersOf(row) : "";
+  const isSaid = row.detail !== undefined && callers.includes(row.detail);
+  return <><RowName row={isSaid ? { ...row, detail: undefined } : row} />{callers && <small class="callers">{callers}</small>}</>;
 }
 
 /** The three callers of the function that the row is named after. */
@@ -105,12 +133,39 @@ function Picked({ row, by }: { row: Row; by: Grouping }) {
   const filter = by === "thread" || by === "type" || by === "heap" || by === "task" || by === "module" ? `${by}:${by === "thread" && row.id !== null ? row.id : row.key}` : null;
   return (
     <aside class="picked" aria-label="The chosen row">
-      <h2 title={clean(row.frame?.function ?? row.key)}>{shown(row.frame?.function ?? row.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
-      <p>{format.valued(row.total ?? row.value, metric)}{format.isCount(metric) ? " allocations" : has("counts") ? ` in ${format.count(row.total_blocks ?? row.blocks)} blocks` : ""}{row.self !== undefined && `, ${format.valued(row.self, metric)} by itself`}</p>
-      {filter && <p class="actions"><button type="button" onClick={() => addFilter(filter)}>Only this {by}</button></p>}
+      <h2 title={clean(row.frame?.function ?? row.key)}>{by === "type" ? clean(row.key) : shown(row.frame?.function ?? row.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
+      <p>{format.valued(row.total ?? row.value, metric)}{format.isCount(metric) ? " allocations" : has("counts") ? ` in ${format.plural(row.total_blocks ?? row.blocks, "block")}` : ""}{row.self !== undefined && `, ${format.valued(row.self, metric)} by itself`}{elementsOf(row) && `, room for ${elementsOf(row)} elements`}</p>
+      {filter && (
+        <p class="actions">
+          <button type="button" onClick={() => addFilter(filter)}>Only this {by}</button>
+          {by === "type" && <button type="button" title="Flame graph of the blocks of this type" onClick={() => choose({ view: "flame", filters: filtersAnd(filter) })}>Who makes it</button>}
+        </p>
+      )}
+      {by === "type" && filter && <Sites filter={filter} />}
       {by === "function" && <FunctionDetails name={row.frame?.function ?? row.key} />}
       {by === "site" && <><FunctionActions name={row.frame?.function ?? row.key} /><Stack stack={row.stack ?? []} site={row.id} /></>}
     </aside>
+  );
+}
+
+/** The largest sites whose blocks pass one more filter. */
+function Sites({ filter }: { filter: string }) {
+  const metric = shownMetric.value;
+  const filters = filtersAnd(filter);
+  const answer = useAnswer<Rows>(saved ? null : about("rows", { metric, by: "site", filter: filters, limit: SITES }));
+  const data = answer.data;
+  const show = (row: Row) => choose({ view: "table", by: "site", filters, pick: String(row.id) });
+  return (
+    <>
+      <StatusLine answer={answer} />
+      {data && <h3>Sites</h3>}
+      {data && (
+        <ul class="neighbours">
+          {data.rows.map((row) => <li key={row.id}><span class="numeric">{format.valued(row.value, metric)}</span> <button type="button" class="frame" onClick={() => show(row)}><RowName row={row} /></button></li>)}
+          {data.count > data.rows.length && <li><small>and {format.plural(data.count - data.rows.length, "more site", "more sites")}</small></li>}
+        </ul>
+      )}
+    </>
   );
 }
 

@@ -1,4 +1,4 @@
-// Object logs: types by what they leak, how much more of each every iteration leaves behind, and whether the log can be believed.
+// The types of blocks. Object logs: types by what they leak, how much more of each every iteration leaves behind, and whether the log can be believed.
 import { useMemo } from "preact/hooks";
 import type { Iterations, ObjectType, TypeGrowth, Types } from "../answers";
 import { useAnswer } from "../answer";
@@ -8,15 +8,20 @@ import * as format from "../format";
 import { clean } from "../names";
 import { question } from "../question";
 import { Search } from "../search";
-import { source } from "../sources";
+import { isObjectLog, source } from "../sources";
 import { Table, type Column } from "../table";
 import { StatusLine } from "../status";
+import { GroupedRows } from "./table";
 
 interface Row extends ObjectType {
   growth?: TypeGrowth;
 }
 
 export function TypesView() {
+  return isObjectLog() ? <ObjectTypes /> : <GroupedRows by="type" label="Types" />;
+}
+
+function ObjectTypes() {
   const { sort, order, search, pick } = choice.value;
   const answer = useAnswer<Types>(source.value ? question("types", { source: source.value.id }) : null);
   const data = answer.data;
