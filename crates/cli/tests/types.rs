@@ -67,7 +67,7 @@ fn typed(file: &Path, function_of: impl Fn(&str) -> Option<String>) -> Typed {
 }
 
 /// Compares a program with its recording. Returns the part of its bytes that have the right type, or rightly none.
-fn compare(program: &Path, name_of: impl Fn(&str) -> &str, crate_name: &str) -> f64 {
+fn compare(program: &Path, name_of: impl Fn(&str) -> &str) -> f64 {
     let place = Place::new();
     let ended = run(&mut record(&place, &[], program)).succeeded();
     let truth = Truth::of(&ended.stdout_text());
@@ -84,7 +84,7 @@ fn compare(program: &Path, name_of: impl Fn(&str) -> &str, crate_name: &str) -> 
     let (mut right, mut wrong) = (0, Vec::new());
     for ((function, name), bytes) in &typed.known {
         // The program knows its own types without the name of its crate.
-        let name = name.replace(&format!("{crate_name}::"), "");
+        let name = name.replace("types::", "");
         match truth.0.get(&(function.clone(), name.clone())) {
             // A part of the blocks may have no type; more than the program has would be another's.
             Some(expected) if expected.is_none_or(|expected| *bytes <= expected) => right += bytes,
@@ -118,16 +118,17 @@ fn a_rust_program_with_debug_information_has_nearly_all_types_and_none_that_is_w
         ("small", &["-Copt-level=s", "-g", "-Ccodegen-units=1"]),
     ];
     for (name, flags) in builds {
-        let covered = compare(&programs::rust_as("types", &format!("types-{name}"), flags), in_rust, "types");
+        let covered = compare(&programs::rust_as("types", &format!("types-{name}"), flags), in_rust);
         assert!(covered >= 0.98, "{name}: {covered}");
     }
 }
 
 #[test]
 fn a_rust_program_without_debug_information_has_no_wrong_types() {
-    for (name, flags) in [("v0", "-Csymbol-mangling-version=v0"), ("legacy", "-Csymbol-mangling-version=legacy")] {
-        let flags = ["-O", "-Cdebuginfo=0", flags];
-        compare(&programs::rust_as("types", &format!("types-stripped-{name}"), &flags), in_rust, "types");
+    let builds: [(&str, &[&str]); 2] = [("v0", &["-Csymbol-mangling-version=v0"]), ("usual", &[])];
+    for (name, flags) in builds {
+        let flags = [&["-O", "-Cdebuginfo=0"], flags].concat();
+        compare(&programs::rust_as("types", &format!("types-stripped-{name}"), &flags), in_rust);
     }
 }
 
@@ -142,7 +143,7 @@ fn a_cpp_program_has_nearly_all_types_and_none_that_is_wrong() {
         ("stripped", &["-O2", "-g0"], 0.0),
     ];
     for (name, flags, least) in builds {
-        let covered = compare(&programs::cpp_as("types", &format!("types-cpp-{name}"), flags), in_cpp, "");
+        let covered = compare(&programs::cpp_as("types", &format!("types-cpp-{name}"), flags), in_cpp);
         assert!(covered >= least, "{name}: {covered}");
     }
 }
@@ -151,7 +152,7 @@ fn a_cpp_program_has_nearly_all_types_and_none_that_is_wrong() {
 fn containers_of_equal_layout_keep_their_types_when_the_linker_merges_their_functions() {
     let merging: &[&str] = &["-ffunction-sections", "-fuse-ld=gold", "-Wl,--icf=all"];
     for (name, flags) in [("apart", &[][..]), ("merged", merging)] {
-        let covered = compare(&programs::cpp_as("same_layout", &format!("same-layout-{name}"), flags), in_cpp, "");
+        let covered = compare(&programs::cpp_as("same_layout", &format!("same-layout-{name}"), flags), in_cpp);
         assert!(covered >= 0.98, "{name}: {covered}");
     }
 }
