@@ -59,11 +59,13 @@ impl Naming {
         if self.is_raw {
             return SiteName::default();
         }
+        let own_allocator = plumbing::own_allocator(innermost_first.iter().map(|frame| frame.function));
         let mut at = 0;
         while let Some(frame) = innermost_first.get(at) {
             match self.role(frame, innermost_first.get(at + 1)) {
                 FrameRole::Allocator | FrameRole::Library => at += 1,
                 FrameRole::Pool(pool) => return SiteName { passing: at, pool: Some(pool) },
+                FrameRole::Own if own_allocator > at => at = own_allocator,
                 FrameRole::Own => match self.unnamed_parts(&innermost_first[at..]) {
                     0 => {
                         let passing = at + plumbing::useless_frames(&innermost_first[at..]);

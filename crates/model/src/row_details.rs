@@ -10,9 +10,11 @@ use crate::naming::{Naming, SiteName};
 use crate::types::SiteTypes;
 use std::collections::BTreeMap;
 
+/// The first rows of a table, which are compared with each other. No person compares more.
+const MOST_ROWS: usize = 2000;
 /// The most frames of a stack that are looked at.
 const MOST_FRAMES: usize = 256;
-/// The most callers, and the most library calls, that are compared. A table may have ten thousand rows, and they are held at the same time.
+/// The most callers, and the most library calls, that are compared. Many rows may be compared, and their frames are held at the same time.
 const MOST_LEVELS: usize = 12;
 
 /// The types of the sites of a table, whose rows may be of several catalogs.
@@ -64,8 +66,14 @@ impl<'a> RowDetails<'a> {
         Self { callers_shown, ..self }
     }
 
-    /// For each site what tells it from those that look the same; nothing where no other does.
+    /// For each site what tells it from those that look the same; nothing where no other does, and nothing after the first two thousand.
     pub fn of<'c>(&self, sites: &[(&'c Catalog, StackId)]) -> Vec<String> {
+        let mut details = self.of_first(&sites[..sites.len().min(MOST_ROWS)]);
+        details.resize(sites.len(), String::new());
+        details
+    }
+
+    fn of_first<'c>(&self, sites: &[(&'c Catalog, StackId)]) -> Vec<String> {
         let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (at, (catalog, stack)) in sites.iter().enumerate() {
             alike.entry(self.look(&self.site(catalog, *stack))).or_default().push(at);

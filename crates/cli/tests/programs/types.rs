@@ -90,7 +90,14 @@ mod own { use std::alloc::Layout; pub struct Vec<T>(pub *mut T); impl<T> Vec<T> 
 #[inline(never)] fn map_in_place() { let v: Vec<u64> = (0..std::hint::black_box(600)).collect(); let w: Vec<i64> = v.into_iter().map(|x| x as i64 + 1).collect(); truth("map_in_place", "Vec<u64>", 4800); keep(w) }
 #[inline(never)] fn thread() { let (tx, rx) = mpsc::channel::<()>(); let h = std::thread::spawn(move || { let v: Vec<Vec<Point>> = (0..20).map(|_| vec![Point { x: 0.0, y: 1.0 }; 10]).collect(); keep(v); drop(tx); loop { std::thread::park() } }); let _ = rx.recv(); truth("thread::{closure", "Vec<Vec<Point>>", 480); truth("thread::{closure", "Vec<Point>", 3200); keep(h) }
 
+#[inline(never)] fn nested_clone() { let v: Vec<Vec<u32>> = vec![vec![7u32; 30]; 20]; let w = v.clone(); let t = w[..].to_vec(); let outer = (v.capacity() + w.capacity() + t.capacity()) * 24; let inner: usize = v.iter().chain(&w).chain(&t).map(|x| x.capacity() * 4).sum(); truth("nested_clone", "Vec<Vec<u32>>", outer); truth("nested_clone", "Vec<u32>", inner); keep((v, w, t)) }
+#[inline(never)] fn concat() { let v = [vec![1u32; 100], vec![2; 50]]; let w = v.concat(); truth("concat", "Vec<u32>", w.capacity() * 4 + 600); keep((v, w)) }
+#[inline(never)] fn joined() { let v = [vec![1u16; 100], vec![2; 50]]; let w = v.join(&9); truth("joined", "Vec<u16>", w.capacity() * 2 + 300); keep((v, w)) }
+#[inline(never)] fn splice() { let mut v: Vec<Key> = vec![Key(1, 1); 10]; v.splice(2..4, (0..std::hint::black_box(500u64)).filter(|x| x % 2 == 0).map(|x| Key(x, 3))); truth("splice", "Vec<Key>", usize::MAX); keep(v) }
+#[inline(never)] fn box_from() { let v: Box<[Option<u32>]> = Box::from(std::hint::black_box(&[Some(3u32); 70][..])); truth("box_from", "Box<[Option<u32>]>", 560); truth("box_from", "Vec<Option<u32>>", 560); keep(v) }
+#[inline(never)] fn rc_str() { let s: Rc<str> = Rc::from(std::hint::black_box("a text in a counted block")); truth("rc_str", "Rc<str>", usize::MAX); keep(s) }
 fn main() {
+    nested_clone(); concat(); joined(); splice(); box_from(); rc_str();
     vec_with_capacity(); vec_push(); vec_push_u8(); vec_macro(); vec_zeroed(); vec_literal(); vec_extend(); vec_extend_slice(); vec_reserve(); vec_resize(); vec_shrink();
     vec_of_vec(); vec_collect(); vec_collect_filter(); vec_clone(); to_vec(); vec_option_box(); boxes(); box_dyn(); box_slice(); box_closure(); tree(); rcs(); arcs(); arc_str(); arc_slice();
     string_from(); to_string(); to_owned(); string_push(); formats(); write_fmt(); join(); string_collect(); string_clone(); hash_map(); hash_map_string(); hash_map_capacity(); hash_map_collect();

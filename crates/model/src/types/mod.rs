@@ -22,7 +22,7 @@ mod text;
 use crate::catalog::{Catalog, FrameText};
 use crate::ids::{FrameId, StackId, StringId};
 use crate::naming::Naming;
-use crate::plumbing::is_plumbing;
+use crate::plumbing::{is_plumbing, own_allocator};
 use crate::wrappers::is_wrapper;
 use cpp::{CppChain, CppFrame};
 pub use details::{ElementSum, TypeDetails, type_details};
@@ -84,12 +84,15 @@ pub struct SiteTypes {
     linked_whole: FxHashSet<u32>,
     /// Names the sites of blocks of unknown types.
     naming: Naming,
+    /// The role of all functions of a Rust program's own allocator.
+    allocator: Arc<Role>,
 }
 
 /// The part that a function plays on the way from the allocator to the program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Role {
     /// Passes a request for memory on.
+    #[default]
     Allocator,
     /// `operator new`.
     New,
@@ -105,12 +108,12 @@ impl SiteTypes {
     /// Finder for the sites of a catalog. Blocks of unknown types are described by the names of their sites.
     pub fn new(catalog: &Catalog, naming: &Naming) -> Self {
         let mut types = Self { naming: naming.clone(), ..Self::default() };
-        // The compiler itself makes these functions, and only the linker can inline them.
+        // Functions of the library that are compiled already: only the linker can inline them.
         let shims = catalog
             .stacks
             .frames()
             .iter()
-            .filter(|frame| frame.inlined && is_rust_shim(catalog.strings.get(frame.function)));
+            .filter(|frame| frame.inlined && is_compiled_library(catalog.strings.get(frame.function)));
         types.linked_whole = shims.map(|frame| frame.module).collect();
         for entry in catalog.types.sizes() {
             let name = catalog.strings.get(entry.name);
@@ -156,11 +159,18 @@ impl SiteTypes {
 
     /// The functions of libraries from the allocator to the program.
     fn library_path(&mut self, catalog: &Catalog, stack: StackId) -> LibraryPath {
+        let function = |id: FrameId| catalog.stacks.frame(id).map_or("", |frame| catalog.strings.get(frame.function));
+        let mut of_allocator = own_allocator(catalog.stacks.frame_ids_of(stack).map(function));
         let mut path = LibraryPath::default();
         for recorded in catalog.stacks.recorded_frames_of(stack).take(MOST_FRAMES) {
             let ids = catalog.stacks.frame_ids(recorded);
             path.first_in_program = path.roles.len();
             for id in ids.clone().map(FrameId) {
+                if of_allocator > 0 {
+                    of_allocator -= 1;
+                    path.roles.push(Arc::clone(&self.allocator));
+                    continue;
+                }
                 let role = self.role(catalog, id);
                 if *role == Role::Own {
                     (path.own, path.caller, path.recorded) = (Some(id), Some(FrameId(ids.start)), Some(recorded));
@@ -305,7 +315,10 @@ impl LibraryPath {
     /// True if Rust's allocator is called without a container of the standard library.
     fn is_allocator(&self) -> bool {
         !self.roles.is_empty()
-            && self.roles.iter().all(|role| matches!(&**role, Role::Rust(frame) if frame.is_allocator()))
+            && self.roles.iter().all(|role| match &**role {
+                Role::Rust(frame) => frame.is_allocator(),
+                role => *role == Role::Allocator,
+            })
     }
 
     fn is_confirmed(&self, found: &Found) -> bool {
@@ -337,12 +350,10 @@ fn container_of_crate(catalog: &Catalog, own: FrameId) -> Option<String> {
     is_of_crate.then(|| rust::method_of(frame.function)).flatten()
 }
 
-/// True for the functions between Rust's `alloc` and the program's allocator.
-fn is_rust_shim(function: &str) -> bool {
+/// True for functions of Rust's library that have no type parameters and that every program calls.
+fn is_compiled_library(function: &str) -> bool {
     let name = function.strip_prefix("__rustc::").unwrap_or(function);
-    ["__rust_alloc", "__rust_realloc", "__rdl_alloc", "__rdl_realloc", "__rg_alloc", "__rg_realloc"]
-        .iter()
-        .any(|shim| name.starts_with(shim))
+    name.starts_with("__rdl_") || function == "std::rt::lang_start_internal"
 }
 
 /// The names in the type arguments of a type, without paths. The container itself is left out: merged functions are those of one container.

@@ -45,6 +45,12 @@ pub struct RustFrame {
     shows_inlined: bool,
 }
 
+/// Methods of slices whose result has other elements than the slice.
+const JOINING: [&str; 3] = ["concat", "join", "connect"];
+/// Functions whose argument is the type in the box, if line tables have only the function's own argument. That of a conversion is the element of a slice.
+const BOXING: [&str; 9] =
+    ["new", "new_in", "pin", "try_new", "new_uninit", "new_uninit_in", "new_zeroed", "box_new", "box_new_uninit"];
+
 /// A type that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
@@ -100,7 +106,10 @@ impl RustFrame {
         let kind = kind_of(&module, &parts);
         // The first argument of these is an iterator, or nothing that an element could be.
         const ITERATING: [&str; 3] = ["alloc::vec::splice", "alloc::vec::extract_if", "alloc::vec::in_place_collect"];
-        let is_silent = parts.method.starts_with('{') || ITERATING.contains(&module.as_str());
+        let is_silent = parts.method.starts_with('{')
+            || ITERATING.contains(&module.as_str())
+            || kind == Kind::Slice && JOINING.contains(&parts.method)
+            || kind == Kind::Box && parts.own_alone() && !BOXING.contains(&parts.method);
         let (arguments, of_container) = if is_silent { Default::default() } else { parts.arguments() };
         Some(Self { kind, method: parts.method.to_owned(), arguments, of_container, shows_inlined: !file.is_empty() })
     }
@@ -215,6 +224,12 @@ impl<'a> NameParts<'a> {
         Some(Self { path: path.to_vec(), container: Some(container), of_trait, method: rest[0], own })
     }
 
+    /// True if there are no type arguments but the function's own.
+    fn own_alone(&self) -> bool {
+        let of_container = self.container.and_then(generic).map(|(_, arguments)| arguments).unwrap_or_default();
+        !of_container.iter().any(|text| is_type(text))
+    }
+
     /// The module of methods of primitive types, whose names have no path: `<[app::Key]>::to_vec`, `<str>::repeat`.
     fn module_of_primitive(&self) -> Option<String> {
         let is_slice =
@@ -247,8 +262,10 @@ impl<'a> NameParts<'a> {
             return (vec![element.to_owned()], true);
         }
         let of_container = generic(container).map(|(_, arguments)| arguments).unwrap_or_default();
-        // A private trait of the library, for a type of any crate: `<u32 as alloc::vec::spec_from_elem::SpecFromElem>::from_elem`.
-        if of_container.is_empty() && self.of_trait.is_some() && self.own.is_empty() {
+        // A private trait of the library for the elements: `<u32 as alloc::vec::spec_from_elem::SpecFromElem>::from_elem`.
+        let of_element =
+            self.of_trait.is_some_and(|path| path.ends_with("::ConvertVec") || path.ends_with("::SpecFromElem"));
+        if of_element || of_container.is_empty() && self.of_trait.is_some() && self.own.is_empty() {
             let subject = self.path.iter().chain(&self.container).copied().collect::<Vec<_>>().join("::");
             return (vec![subject], false);
         }
