@@ -182,14 +182,7 @@ const MOST_OF_ALLOCATOR: usize = 8;
 /// How many frames of a Rust program's own allocator a stack begins with, innermost first, with the function through which the library calls it. With line
 /// tables only, their names are bare (`alloc`), and only that function shows what they are.
 pub(crate) fn own_allocator<'a>(functions: impl Iterator<Item = &'a str>) -> usize {
-    functions.take(MOST_OF_ALLOCATOR).position(is_allocator_call).map_or(0, |at| at + 1)
-}
-
-/// True for the functions through which Rust's library calls the program's allocator. The compiler makes them.
-fn is_allocator_call(function: &str) -> bool {
-    let symbol = function.strip_prefix("__rustc::").unwrap_or(function);
-    let stripped = ["__rust_", "__rdl_", "__rg_"].iter().find_map(|prefix| symbol.strip_prefix(prefix));
-    stripped.is_some_and(|name| RUST_SYMBOLS.contains(&name))
+    functions.take(MOST_OF_ALLOCATOR).position(is_rust_symbol).map_or(0, |at| at + 1)
 }
 
 /// Templates of the namespace `std`.
