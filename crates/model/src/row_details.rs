@@ -67,7 +67,7 @@ impl<'a> RowDetails<'a> {
     }
 
     /// For each site what tells it from those that look the same; nothing where no other does, and nothing after the first two thousand.
-    pub fn of<'c>(&self, sites: &[(&'c Catalog, StackId)]) -> Vec<String> {
+    pub fn of(&self, sites: &[(&Catalog, StackId)]) -> Vec<String> {
         let mut details = self.of_first(&sites[..sites.len().min(MOST_ROWS)]);
         details.resize(sites.len(), String::new());
         details

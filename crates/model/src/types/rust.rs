@@ -200,7 +200,7 @@ impl<'a> NameParts<'a> {
         }
         let is_container =
             |segment: &&str| segment.contains('<') || segment.starts_with(|first: char| first.is_ascii_uppercase());
-        let at = segments.iter().take(segments.len() - 1).position(|segment| is_container(segment));
+        let at = segments.iter().take(segments.len() - 1).position(is_container);
         let (path, container) = match at {
             Some(at) => (segments[..at].to_vec(), Some(segments[at])),
             None => (segments[..segments.len() - 1].to_vec(), None),
