@@ -33,6 +33,9 @@ use std::sync::Arc;
 /// The number of innermost frames, inlined ones included, that are looked at: no library goes through more functions.
 const MOST_FRAMES: usize = 96;
 
+/// Longer names are not analysed: compilers make them, but no person reads them.
+const LONGEST_NAME: usize = 8192;
+
 /// The type of the blocks of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteType {
@@ -240,6 +243,9 @@ impl SiteTypes {
 
 fn role_of(frame: &FrameText<'_>) -> Role {
     let function = frame.function;
+    if function.len() > LONGEST_NAME {
+        return Role::Own;
+    }
     if function.starts_with("operator new") {
         return Role::New;
     }
