@@ -1,6 +1,6 @@
 //! Pools: allocators that take large blocks and hand out parts of them.
 //!
-//! The block belongs to the pool. Whoever asked for a part when the pool was empty is accidental, so a site inside of a pool is named after the pool.
+//! The block belongs to the pool. The function that asked for a part when the pool was empty is accidental, so a site inside of a pool is named after the pool.
 
 use crate::catalog::FrameText;
 use crate::wrappers::bare;
