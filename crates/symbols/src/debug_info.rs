@@ -1,12 +1,12 @@
 //! DWARF: the functions at an address, inlined ones included, and their lines.
 
 use addr2line::Context;
-use addr2line::gimli::{AbbreviationsCacheStrategy, Dwarf, EndianSlice, Error, LittleEndian};
+use addr2line::gimli::{AbbreviationsCacheStrategy, Dwarf, EndianSlice, Error, LittleEndian, UnitOffset};
 use self_cell::self_cell;
 
 use crate::debug_sections::DebugSections;
 use crate::elf::ElfImage;
-use crate::function_entry::{EntryReader, FunctionEntry, SizedName, UnitStarts};
+use crate::function_entry::{EntryReader, FunctionEntry, SizedName, Slice, UnitStarts};
 use crate::made_type::NewCall;
 use crate::split_dwarf::SplitDwarf;
 use crate::type_words::TypeWords;
@@ -68,11 +68,7 @@ impl DebugInfo {
     pub(crate) fn constructor_at(&self, address: u64) -> Option<SizedName> {
         self.with_dependent(|files, FileContext { context, units }| {
             let unit = files.split.complete(context.find_dwarf_and_unit(address))?;
-            let mut frames = files.split.complete(context.find_frames(address)).ok()?;
-            let mut outermost = None;
-            while let Ok(Some(frame)) = frames.next() {
-                outermost = frame.dw_die_offset;
-            }
+            let outermost = outermost(files, context, address);
             EntryReader { dwarf: unit.dwarf, units }.constructed_class(unit.unit, outermost?)
         })
     }
@@ -81,11 +77,7 @@ impl DebugInfo {
     pub(crate) fn words_at(&self, address: u64, by_variables: bool) -> Option<TypeWords> {
         self.with_dependent(|files, FileContext { context, units }| {
             let unit = files.split.complete(context.find_dwarf_and_unit(address))?;
-            let mut frames = files.split.complete(context.find_frames(address)).ok()?;
-            let mut outermost = None;
-            while let Ok(Some(frame)) = frames.next() {
-                outermost = frame.dw_die_offset;
-            }
+            let outermost = outermost(files, context, address);
             EntryReader { dwarf: unit.dwarf, units }.words_of_function(unit.unit, outermost?, by_variables)
         })
     }
@@ -130,6 +122,16 @@ impl DebugInfo {
             found
         })
     }
+}
+
+/// The entry of the function at an address into which all others there are inlined.
+fn outermost<'a>(files: &'a SourceFiles, context: &Context<Slice<'a>>, address: u64) -> Option<UnitOffset> {
+    let mut frames = files.split.complete(context.find_frames(address)).ok()?;
+    let mut outermost = None;
+    while let Ok(Some(frame)) = frames.next() {
+        outermost = frame.dw_die_offset;
+    }
+    outermost
 }
 
 fn context(files: &SourceFiles) -> Result<FileContext<'_>, Error> {

@@ -22,10 +22,8 @@ pub struct CppFrame {
 impl CppFrame {
     /// The library function of this name; `None` if it is not one.
     pub fn of(function: &str, file: &str) -> Option<Self> {
-        if !function.is_empty()
-            && !function.contains("::") | function.contains(":<lambda")
-            && file.contains("/include/c++/")
-        {
+        let is_bare = !function.is_empty() && (!function.contains("::") || function.contains(":<lambda"));
+        if is_bare && file.contains("/include/c++/") {
             return Some(Self::of_file(file));
         }
         let name = without_signature(function);
