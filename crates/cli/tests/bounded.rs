@@ -53,6 +53,8 @@ fn bounded(place: &Place, line: &str) -> Run {
 
 /// Runs a command after a line of the shell.
 fn limited(place: &Place, limit: &str, line: &str) -> Run {
+    // Shown if the command is killed.
+    println!("{line}");
     let script = format!("{limit}; exec \"$0\" {line}");
     let output =
         std::process::Command::new("sh").args(["-c", &script, support::HIGHWATER]).current_dir(place.path()).output();

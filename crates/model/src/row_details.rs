@@ -68,7 +68,9 @@ impl<'a> RowDetails<'a> {
 
     /// For each site what tells it from those that look the same; nothing where no other does, and nothing after the first two thousand.
     pub fn of(&self, sites: &[(&Catalog, StackId)]) -> Vec<String> {
-        let mut details = self.of_first(&sites[..sites.len().min(MOST_ROWS)]);
+        // Whole stacks show all that differs.
+        let most = if self.callers_shown == usize::MAX { 0 } else { MOST_ROWS };
+        let mut details = self.of_first(&sites[..sites.len().min(most)]);
         details.resize(sites.len(), String::new());
         details
     }

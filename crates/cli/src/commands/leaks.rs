@@ -57,7 +57,9 @@ impl Leaks {
         let snapshot = opened.snapshot_of(&self.instant.when, &self.selection.filters.of_blocks())?;
         let keep = self.selection.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
-        let naming = self.names.of(&opened)?;
+        // The figures of the end are at hand, and need not be held twice.
+        let is_whole_end = self.instant.when == When::End && self.selection.filters.of_blocks().is_empty();
+        let naming = if is_whole_end { self.names.of_snapshot(&snapshot)? } else { self.names.of(&opened)? };
         let mut rows = rows_named(&snapshot, self.grouping.by, Metric::Live, keep, &naming);
         // Blocks of zero bytes count, too.
         rows.retain(|row| row.figures.live_blocks() > 0);
