@@ -8,6 +8,11 @@ use workshop::{BASE, PlainFrame, Workshop, at_base, frames, line_of, names};
 
 /// Every address of the functions whose names contain one of the texts.
 fn assert_as_addr2line(workshop: &Workshop, file: &Path, texts: &[&str]) {
+    assert_as_addr2line_but(workshop, file, texts, str::to_owned);
+}
+
+/// The same, with names that are made comparable first.
+fn assert_as_addr2line_but(workshop: &Workshop, file: &Path, texts: &[&str], comparable: impl Fn(&str) -> String) {
     let functions = workshop.functions(file);
     let wanted = functions.iter().filter(|function| texts.iter().any(|text| function.name.contains(text)));
     let addresses: Vec<u64> = wanted.flat_map(|function| function.start..function.start + function.size).collect();
@@ -16,7 +21,9 @@ fn assert_as_addr2line(workshop: &Workshop, file: &Path, texts: &[&str]) {
     let mut differences = Vec::new();
     for (address, expected) in addresses.iter().zip(workshop.addr2line(file, &addresses)) {
         let ours = frames(&mut symbolizer, &at_base(file, ""), *address);
-        let plain: Vec<_> = ours.iter().map(PlainFrame::of).collect();
+        let mut plain: Vec<_> = ours.iter().map(PlainFrame::of).collect();
+        let mut expected = expected;
+        plain.iter_mut().chain(&mut expected).for_each(|frame| frame.function = comparable(&frame.function));
         if plain != expected {
             differences.push(format!("{address:#x}: ours {plain:#?}, addr2line {expected:#?}"));
         }
@@ -62,6 +69,20 @@ fn templates_lambdas_and_hidden_functions_of_cpp_are_readable() {
     assert_eq!(lambda.function.as_ref(), "shop::filled(int)::{lambda(int)#1}::operator()(int) const");
 }
 
+/// A name without its type parameters and arguments.
+fn without_types(name: &str) -> String {
+    let mut depth = 0;
+    let mut text = String::new();
+    for character in name.chars() {
+        depth -= i32::from(character == '>');
+        if depth == 0 && character != '>' && character != '<' {
+            text.push(character);
+        }
+        depth += i32::from(character == '<');
+    }
+    text.trim_end_matches("::").to_owned()
+}
+
 #[test]
 fn both_manglings_of_rust_are_readable() {
     let workshop = Workshop::new("rust_manglings");
@@ -75,7 +96,11 @@ fn both_manglings_of_rust_are_readable() {
     ] {
         let compiler = format!("env RUSTC_BOOTSTRAP=1 rustc --edition 2024 -O -g {flags}");
         let program = workshop.compile(&compiler, "generic.rs", name);
-        assert_as_addr2line(&workshop, &program, &["stock_up"]);
+        // The other tool shows the symbol alone, which has no type arguments in the older mangling.
+        match name {
+            "legacy" => assert_as_addr2line_but(&workshop, &program, &["stock_up"], without_types),
+            _ => assert_as_addr2line(&workshop, &program, &["stock_up"]),
+        }
 
         let start = workshop.function(&program, "stock_up").start;
         let mut symbolizer = Symbolizer::new();
