@@ -44,7 +44,7 @@ impl<'a> Names<'a> {
         for neighbour in list(answer, "callers").chain(list(answer, "callees")) {
             self.add(neighbour.get("function"), true);
         }
-        // The rows of sites are told apart by their details.
+        // Rows of sites differ by their details.
         let is_site = |row: &Value| row.get("frame").is_some();
         for row in list(answer, "rows") {
             self.add(row.get("key"), !is_site(row));
