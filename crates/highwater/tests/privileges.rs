@@ -38,9 +38,13 @@ impl Folder {
     }
 
     /// A copy of this program, with these permissions.
+    ///
+    /// `cp` makes it: while this process had it open for writing, a test on another thread could start a process, and
+    /// that would hold the file open too ("Text file busy").
     fn program(&self, mode: u32) -> PathBuf {
         let copy = self.0.join(format!("program-{mode:o}"));
-        fs::copy(std::env::current_exe().expect("this program has a file"), &copy).expect("a copy");
+        let this = std::env::current_exe().expect("this program has a file");
+        assert!(Command::new("cp").arg(this).arg(&copy).status().expect("cp runs").success());
         fs::set_permissions(&copy, Permissions::from_mode(mode)).expect("ours");
         copy
     }
