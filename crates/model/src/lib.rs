@@ -63,6 +63,7 @@ mod plumbing;
 mod pools;
 mod row_details;
 mod row_identity;
+mod rss;
 mod short_name;
 mod sink;
 mod sites;
@@ -105,6 +106,10 @@ pub use naming::{Naming, SiteName};
 pub use plumbing::{is_background, is_plumbing};
 pub use row_details::RowDetails;
 pub use row_identity::{CatalogIdentities, RowIdentities, RowIdentity};
+pub use rss::{
+    AllocatorMemory, AreaKind, BreakdownReason, FilePages, HeapArea, MemoryLimit, PageOwner, PageRun, ProcessMemory,
+    RssBreakdown, RssKind, RssRow, SitePages,
+};
 pub use short_name::short_name;
 pub use sink::EventSink;
 pub use sites::Sites;

@@ -71,6 +71,11 @@ unsafe impl Send for SessionMemory {}
 unsafe impl Sync for SessionMemory {}
 
 impl SessionMemory {
+    /// The agent's private memory in its process, as address ranges.
+    pub fn agent_ranges(&self) -> Vec<std::ops::Range<u64>> {
+        Vec::new()
+    }
+
     /// Maps an object that an agent sent.
     pub fn open(object: impl AsFd) -> Result<Self, Refused> {
         let size = u64::try_from(rustix::fs::fstat(&object)?.st_size).map_err(|_| Refused::NotOurs)?;

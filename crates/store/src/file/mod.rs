@@ -73,7 +73,7 @@ pub use numbered_writer::{NumberedWriter, is_usable_state};
 pub use recording::{FileStats, Recording, is_recording};
 pub use replay::{ReplayUntil, Wanted};
 pub use segments::RecordingSegment;
-pub use snapshot_writer::{write_snapshot, write_states};
+pub use snapshot_writer::{write_snapshot, write_snapshot_with_breakdown, write_states};
 pub use step_writer::StepWriter;
 pub use walk::WalkItem;
 pub use writer::{Spacing, Writer, Written};

@@ -18,6 +18,17 @@ pub fn write_snapshot<S: FileSink>(
     catalog: &Catalog,
     state: &AccountsState,
 ) -> io::Result<(S, Written)> {
+    write_snapshot_with_breakdown(sink, source, catalog, state, None)
+}
+
+/// The same, with a breakdown of the resident memory at its instant.
+pub fn write_snapshot_with_breakdown<S: FileSink>(
+    sink: S,
+    source: &Source,
+    catalog: &Catalog,
+    state: &AccountsState,
+    _breakdown: Option<&highwater_model::RssBreakdown>,
+) -> io::Result<(S, Written)> {
     check_number_of_blocks(state, source.aggregated)?;
     debug_assert!(is_ordered(state), "blocks are out of order");
     debug_assert_eq!(violations(state, source.aggregated), Vec::<String>::new());

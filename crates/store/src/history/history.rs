@@ -208,6 +208,11 @@ impl History {
         kept(&self.gauges, || Ok(self.recording().map(Recording::gauges).transpose()?.unwrap_or_default()))
     }
 
+    /// Where its resident memory was, at the instants at which that was recorded, in time order.
+    pub fn breakdowns(&self) -> Result<Vec<highwater_model::RssBreakdown>, HistoryError> {
+        Ok(self.recording().map(Recording::breakdowns).transpose()?.unwrap_or_default())
+    }
+
     /// A value that was derived from this history, made if it is not cached. Values of all types share the budget.
     pub fn cached<V: Any + Send + Sync, E>(
         &self,
