@@ -36,7 +36,7 @@ pub fn instants(breakdowns: &[RssBreakdown]) -> Vec<RssInstant> {
 }
 
 /// All breakdowns of a query's history. A history without any is an error that says how to get one.
-pub fn breakdowns(query: &Query) -> Result<Vec<RssBreakdown>, QueryError> {
+pub fn breakdowns(query: &Query) -> Result<&[RssBreakdown], QueryError> {
     let known = query.history.breakdowns()?;
     if known.is_empty() {
         return Err(QueryError::failed(
