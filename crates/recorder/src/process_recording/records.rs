@@ -144,6 +144,7 @@ impl ProcessRecording {
             RingRecord::Mark(name) => {
                 let name = self.catalog.strings.intern(&name);
                 self.push(time, thread, EventKind::Mark { name });
+                self.break_down_mark();
             }
             RingRecord::Name { id, name } => {
                 let named = id.and_then(|id| self.owners.iter().find(|owner| owner.kernel_id == id));
@@ -210,7 +211,7 @@ impl ProcessRecording {
         change(&mut mappings, &mut |kind| self.push(time, thread, kind));
         let after = mappings.beside();
         self.mappings = mappings;
-        let [reserved, files] = self.beside;
+        let [reserved, files] = self.gauges.beside;
         if before != after {
             self.keep_space_at_peak(before);
         }
