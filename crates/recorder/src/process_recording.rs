@@ -312,7 +312,7 @@ impl ProcessRecording {
         self.take_breakdown();
         if let Some(bytes) = resident {
             self.note_resident(round.watermark, bytes);
-            self.make_due_breakdown();
+            self.make_due_breakdown(round.watermark);
         }
         self.missed_and_dropped(round.dropped);
         self.look_around();

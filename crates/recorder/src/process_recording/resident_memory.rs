@@ -36,16 +36,13 @@ impl GaugeNames {
 impl ProcessRecording {
     /// Writes the resident size as a gauge, at a time up to which all events have been read.
     pub(super) fn note_resident(&mut self, at: u64, bytes: u64) {
-        if !self.is_awake() {
-            return;
-        }
-        self.last_time = self.stamps.time(at).max(self.last_time);
         let now = [bytes, self.mapped_bytes()];
-        let [_, mapped] = now;
-        let [was, was_mapped] = std::mem::replace(&mut self.last_resident, now);
-        if now == [was, was_mapped] {
+        if !self.is_awake() || now == self.last_resident {
             return;
         }
+        let [_, was_mapped] = std::mem::replace(&mut self.last_resident, now);
+        let [_, mapped] = now;
+        self.last_time = self.stamps.time(at).max(self.last_time);
         self.push_gauge(self.gauges.rss, bytes);
         if mapped > 0 || was_mapped > 0 {
             self.push_gauge(self.gauges.mapped, mapped);
@@ -86,10 +83,11 @@ impl ProcessRecording {
         }
     }
 
-    /// Has the next breakdown made, if it is due.
-    pub(super) fn make_due_breakdown(&mut self) {
+    /// Has the next breakdown made, if it is due, of a time up to which all events have been read.
+    pub(super) fn make_due_breakdown(&mut self, at: u64) {
         let (events, blocks) = self.events_and_blocks();
         if self.is_awake() && self.breakdowns.is_due(events, blocks) {
+            self.last_time = self.stamps.time(at).max(self.last_time);
             self.make_breakdown(BreakdownReason::Request);
         }
     }
