@@ -45,6 +45,8 @@ pub mod gauge {
     pub const RESERVED: &str = "reserved bytes";
     /// Mapped files.
     pub const FILES: &str = "mapped file bytes";
+    /// Bytes of mappings that the program gave back and may touch again.
+    pub const RETURNED: &str = "returned bytes";
 }
 
 /// Live memory, marks and gauges of a recording over time.

@@ -35,6 +35,7 @@ mod process_recording;
 mod record;
 mod recorder;
 mod resident;
+mod returned;
 mod rings;
 pub mod stream;
 

@@ -88,7 +88,7 @@ pub struct ProcessRecording {
     uses: FxHashMap<u32, u64>,
     rss: StringId,
     /// The names of the gauges for mapped address space that is no block: reservations, files.
-    beside: [StringId; 2],
+    beside: [StringId; 3],
     /// The number of the event at which memory was at its peak, and the reservations and mapped files at that time: see
     /// [`ProcessRecording::keep_space_at_peak`].
     space_at_peak: (u64, Beside),
@@ -166,7 +166,7 @@ impl ProcessRecording {
         let mut catalog = Catalog::default();
         let tag = catalog.intern_tag(Tag { heap: Heap::Mapped, ..Tag::default() });
         let rss = catalog.strings.intern(gauge::RSS);
-        let beside = [gauge::RESERVED, gauge::FILES].map(|name| catalog.strings.intern(name));
+        let beside = [gauge::RESERVED, gauge::FILES, gauge::RETURNED].map(|name| catalog.strings.intern(name));
         let source = about.source(&stamps);
         let ledger = AddressLedger::default();
         let (path, file) = match to.file {
@@ -447,8 +447,7 @@ impl ProcessRecording {
         let thread = ThreadId(self.about.pid.into());
         self.push(self.last_time, thread, EventKind::Gauge { name: self.rss, value: bytes });
         // Again, though unchanged: readers then find the latest values of all gauges close together.
-        let Beside { reserved, files } = self.mappings.beside();
-        for (name, value) in self.beside.into_iter().zip([reserved, files]) {
+        for (name, value) in self.beside.into_iter().zip(self.mappings.beside().all()) {
             if value > 0 {
                 self.push(self.last_time, thread, EventKind::Gauge { name, value });
             }
@@ -505,7 +504,6 @@ impl ProcessRecording {
         });
         self.source.duration = self.source.duration.max(self.ledger.accounts().last_time());
         let peak_bytes = self.ledger.accounts().totals().figures.peak_bytes;
-        let Beside { reserved, files } = self.space_at_peak.1;
         let figures = with_figures.then(|| LastFigures {
             end: Snapshot {
                 source: self.source,
@@ -513,7 +511,7 @@ impl ProcessRecording {
                 accounts: self.ledger.into_accounts().into_figures_alone(),
                 catalog: Arc::new(self.catalog),
             },
-            space_at_peak: AddressSpace { reserved_bytes: reserved, mapped_file_bytes: files },
+            space_at_peak: self.space_at_peak.1.into(),
         });
         Finished {
             about: self.about,

@@ -196,7 +196,7 @@ impl<'a> Renamer<'a> {
     /// A gauge that Highwater itself records keeps its name: views look for it.
     pub(super) fn gauge(&mut self, name: StringId) -> StringId {
         let text = self.old.strings.get(name);
-        match [gauge::RSS, gauge::RESERVED, gauge::FILES].contains(&text) {
+        match [gauge::RSS, gauge::RESERVED, gauge::FILES, gauge::RETURNED].contains(&text) {
             true => self.catalog.strings.intern(text),
             false => self.text("gauge", name),
         }
