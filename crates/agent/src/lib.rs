@@ -76,8 +76,8 @@ pub mod unwind;
 
 pub use arch::here;
 use arch::{clock, sys, tls};
-pub use highwater_shm::hello_v1::VARIABLE;
 use core::sync::atomic::Ordering;
+pub use highwater_shm::hello_v1::VARIABLE;
 use highwater_shm::ring_v1::kind;
 pub use highwater_shm::ring_v1::mapping;
 use highwater_shm::session_v1::READS_RETURNS;

@@ -415,8 +415,7 @@ mod tests {
     #[test]
     fn parts_that_are_moved_together_keep_their_kinds() {
         let (mut mappings, mut ledger) = (Mappings::default(), AddressLedger::default());
-        let mut emit =
-            |kind: EventKind| ledger.record(&Event { time: Nanos(1), thread: ThreadId(1), kind }, &mut ());
+        let mut emit = |kind: EventKind| ledger.record(&Event { time: Nanos(1), thread: ThreadId(1), kind }, &mut ());
         let by = Mapper { stack: StackId(1), ..Mapper::default() };
         for (start, what) in [(10, MappingKind::Memory), (12, MappingKind::Reservation), (14, MappingKind::File)] {
             mappings.map(start * PAGE, 2 * PAGE, what, by, &mut emit);

@@ -154,7 +154,7 @@ int main(int count, char **arguments) {
     look();
     long of[256] = {0}, given_back = 0;
     for (long page = 0; page < PAGES; page++) of[(int)kinds[page]] += PAGE, given_back += returned[page] ? PAGE : 0;
-    printf("{\"memory\":%ld,\"reserved\":%ld,\"files\":%ld,\"returned\":%ld}\n", of['m'] + 3 * PAGE, of['r'], of['f'], given_back);
+    printf("{\"pid\":%d,\"memory\":%ld,\"reserved\":%ld,\"files\":%ld,\"returned\":%ld}\n", (int)getpid(), of['m'] + 3 * PAGE, of['r'], of['f'], given_back);
     fflush(stdout);
     if (count > 4) getchar(); /* keeps it until it was read */
     return 0;

@@ -177,11 +177,8 @@ pub fn decode(payload: &[u8]) -> Option<Source> {
     }
     if !input.is_empty() {
         source.executable = text(&mut input)?;
-        source.address_space = AddressSpace {
-            reserved_bytes: input.number()?,
-            mapped_file_bytes: input.number()?,
-            returned_bytes: 0,
-        };
+        source.address_space =
+            AddressSpace { reserved_bytes: input.number()?, mapped_file_bytes: input.number()?, returned_bytes: 0 };
     }
     if !input.is_empty() {
         for _ in 0..input.number()? {
