@@ -139,8 +139,10 @@ pub struct Finished {
 pub struct LastFigures {
     /// The state at its end, without the single blocks.
     pub end: Snapshot,
-    /// Address space at the peak that is not counted as blocks.
+    /// Address space at the peak, beside the blocks.
     pub space_at_peak: AddressSpace,
+    /// The same at the end.
+    pub space_at_end: AddressSpace,
 }
 
 impl ProcessRecording {
@@ -512,6 +514,7 @@ impl ProcessRecording {
                 catalog: Arc::new(self.catalog),
             },
             space_at_peak: self.space_at_peak.1.into(),
+            space_at_end: now.into(),
         });
         Finished {
             about: self.about,

@@ -23,6 +23,11 @@ impl ReturnedParts {
 
     /// These addresses are memory of the program, and it gave them back.
     pub fn add(&mut self, start: u64, end: u64) {
+        let at_or_before = self.ends.range(..=start).next_back();
+        // Runtimes give the same memory back again and again.
+        if at_or_before.is_some_and(|(_, until)| end <= *until) {
+            return;
+        }
         self.take_out(start, end);
         let before = self.ends.range(..start).next_back().filter(|(_, until)| **until == start);
         let from = before.map_or(start, |(&from, _)| from);

@@ -8,8 +8,8 @@ use super::shard::Locked;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// The maximum number of parts: 768 KiB of list. A program that gives back every other page has more; its further parts are not counted.
-const MOST_PARTS: usize = 1 << 15;
+/// The maximum number of parts: 384 KiB of list. A program that gives back every other page has more; its further parts are not counted.
+const MOST_PARTS: usize = 1 << 14;
 
 /// The list of all threads.
 struct SharedParts(UnsafeCell<LiveRanges>);
@@ -60,6 +60,11 @@ pub fn take_out(lock: &mut Locked<'_>, start: u64, end: u64) {
 
 /// These addresses are memory of the program, and it gave them back.
 pub fn add(lock: &mut Locked<'_>, start: u64, end: u64) {
+    let known = parts(lock);
+    // Runtimes give the same memory back again and again.
+    if known.all().get(known.first_behind(start)).is_some_and(|part| part.start <= start && end <= part.end) {
+        return;
+    }
     take_out(lock, start, end);
     let parts = parts(lock);
     let (mut from, mut to) = (start, end);
