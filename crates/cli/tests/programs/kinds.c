@@ -1,7 +1,8 @@
-/* Maps, unmaps, moves, protects and gives back memory at random, all of it in one area, and then reads from /proc/self/maps what the kernel has there: memory that
- * can be touched, reservations, files. The area's pages have a known state, so that what was given back can be counted too. It prints all of it. */
+/* Maps, unmaps, moves, protects and gives back memory at random, in an area for each of its threads, and then reads from /proc/self/maps what the kernel has there:
+ * memory that can be touched, reservations, files. It counts itself what was given back. It prints all of it. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +16,15 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-enum { PAGE = 4096, PAGES = 512, MOST = 24 };
-static char *area;
-static char returned[PAGES];
-static unsigned long long seed;
+enum { PAGE = 4096, PAGES = 512, MOST = 24, THREADS = 4 };
+/* Far from where the kernel puts mappings by itself: no other mapping gets into a hole of an area. */
+static char *const areas = (char *)0x200000000000;
+static __thread char *area;
+static __thread char returned[PAGES];
+static __thread unsigned long long seed;
+static int plain_file, shared_memory, zeros;
+static long steps, of_all[256], given_back;
+static pthread_mutex_t sums = PTHREAD_MUTEX_INITIALIZER;
 
 static long below(long limit) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
@@ -35,12 +41,12 @@ static char *at(long page) { return area + page * PAGE; }
 static void forget(long page, long count) { memset(returned + page, 0, (size_t)count); }
 
 /* The kind of a page by the kernel's list: 'm', 'r', 'f', or '-' if nothing is mapped there. */
-static char kinds[PAGES];
+static __thread char kinds[PAGES];
 
 static void look(void) {
     memset(kinds, '-', sizeof kinds);
     int file = open("/proc/self/maps", O_RDONLY);
-    static char text[1 << 20];
+    static __thread char text[1 << 19];
     size_t length = 0;
     ssize_t got;
     while ((got = read(file, text + length, sizeof text - 1 - length)) > 0) length += (size_t)got;
@@ -58,7 +64,7 @@ static void look(void) {
     }
 }
 
-static void step(int plain_file, int shared_memory, int zeros) {
+static void step(void) {
     static const int access[] = {PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE, PROT_READ | PROT_EXEC};
     static const int advice[] = {MADV_DONTNEED, MADV_FREE, MADV_REMOVE, MADV_POPULATE_WRITE, MADV_NORMAL};
     long page = below(PAGES - MOST), count = 1 + below(MOST), to = below(PAGES - MOST), new_count = 1 + below(MOST);
@@ -100,22 +106,16 @@ static void step(int plain_file, int shared_memory, int zeros) {
         break;
     }
     case 8:
-        /* The kernel refuses most of these: parts of several mappings, overlaps. Moves of several mappings may succeed in part, so it must be one. */
+        /* A call that fails may have moved a part, or unmapped what was at the new address. Neither is known afterwards, so both are unmapped. */
         look();
         for (long each = page; each < page + count; each++)
-            if (kinds[each] == '-' || kinds[each] != kinds[page]) return;
-        if (!overlap && mremap(at(page), (size_t)count * PAGE, (size_t)new_count * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at(to)) != MAP_FAILED) {
-            forget(page, count);
-            forget(to, new_count);
-        } else {
-            look();
-            for (long each = to; each < to + new_count && !overlap; each++)
-                if (kinds[each] == '-') { /* It failed after it had unmapped what was there: report that, as a program would have to. */
-                    munmap(at(to), (size_t)new_count * PAGE);
-                    forget(to, new_count);
-                    break;
-                }
+            if (overlap || kinds[each] == '-' || kinds[each] != kinds[page]) return;
+        if (mremap(at(page), (size_t)count * PAGE, (size_t)new_count * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at(to)) == MAP_FAILED) {
+            munmap(at(page), (size_t)count * PAGE);
+            munmap(at(to), (size_t)new_count * PAGE);
         }
+        forget(page, count);
+        forget(to, new_count);
         break;
     default:
         if (below(2)) { /* the old mapping stays, empty */
@@ -126,7 +126,13 @@ static void step(int plain_file, int shared_memory, int zeros) {
             look();
             for (long each = page; each < page + count; each++)
                 if (kinds[each] != 'm') return;
-            if (mremap(at(page), (size_t)count * PAGE, (size_t)count * PAGE, flags, at(to)) != MAP_FAILED) memset(returned + page, 1, (size_t)count);
+            if (mremap(at(page), (size_t)count * PAGE, (size_t)count * PAGE, flags, at(to)) == MAP_FAILED) {
+                munmap(at(page), (size_t)count * PAGE);
+                munmap(at(to), (size_t)count * PAGE);
+                forget(page, count);
+            } else {
+                memset(returned + page, 1, (size_t)count);
+            }
         } else { /* a shared mapping twice */
             munmap(at(to), (size_t)new_count * PAGE);
             forget(to, new_count);
@@ -135,15 +141,31 @@ static void step(int plain_file, int shared_memory, int zeros) {
     }
 }
 
+static unsigned long long first_seed;
+
+static void *work(void *number) {
+    seed = first_seed + (unsigned long long)(long)number * 1000003;
+    area = areas + ((long)number << 30);
+    if (mmap(area, PAGES * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != area) fail("mmap");
+    for (long left = steps; left > 0; left--) step();
+    look();
+    pthread_mutex_lock(&sums);
+    for (long page = 0; page < PAGES; page++) of_all[(int)kinds[page]] += PAGE, given_back += returned[page] ? PAGE : 0;
+    pthread_mutex_unlock(&sums);
+    return NULL;
+}
+
 int main(int count, char **arguments) {
     if (count < 4) return 98;
-    seed = strtoull(arguments[1], NULL, 10);
-    long steps = atol(arguments[2]);
-    int plain_file = open(arguments[3], O_RDONLY), shared_memory = memfd_create("kinds", 0), zeros = open("/dev/zero", O_RDWR);
+    first_seed = strtoull(arguments[1], NULL, 10);
+    steps = atol(arguments[2]);
+    plain_file = open(arguments[3], O_RDONLY), shared_memory = memfd_create("kinds", 0), zeros = open("/dev/zero", O_RDWR);
     if (plain_file < 0 || shared_memory < 0 || zeros < 0 || ftruncate(shared_memory, PAGES * PAGE)) fail("a file");
-    area = mmap(NULL, PAGES * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (area == MAP_FAILED) fail("mmap");
-    while (steps-- > 0) step(plain_file, shared_memory, zeros);
+    work((void *)0); /* alone first: a program with one thread is recorded differently */
+    pthread_t threads[THREADS];
+    for (long i = 0; i < THREADS; i++)
+        if (pthread_create(&threads[i], NULL, work, (void *)(i + 1))) fail("pthread_create");
+    for (long i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
 
     /* The program break: five pages more, then two less. */
     char *before = sbrk(0);
@@ -151,10 +173,8 @@ int main(int count, char **arguments) {
     if (brk(before + 3 * PAGE)) fail("brk");
     if (brk(NULL) && brk(before + 3 * PAGE)) fail("brk of nothing");
 
-    look();
-    long of[256] = {0}, given_back = 0;
-    for (long page = 0; page < PAGES; page++) of[(int)kinds[page]] += PAGE, given_back += returned[page] ? PAGE : 0;
-    printf("{\"pid\":%d,\"memory\":%ld,\"reserved\":%ld,\"files\":%ld,\"returned\":%ld}\n", (int)getpid(), of['m'] + 3 * PAGE, of['r'], of['f'], given_back);
+    printf("{\"pid\":%d,\"memory\":%ld,\"reserved\":%ld,\"files\":%ld,\"returned\":%ld}\n", (int)getpid(), of_all['m'] + 3 * PAGE, of_all['r'],
+           of_all['f'], given_back);
     fflush(stdout);
     if (count > 4) getchar(); /* keeps it until it was read */
     return 0;
