@@ -12,8 +12,9 @@
 //! # Design
 //!
 //! **Mappings** (`recorder/mappings.rs`, and `agent/live/mappings.rs` for live programs) are ranges of three kinds. Memory that the program can touch is blocks.
-//! Reservations (`PROT_NONE`) and files are no memory: their sums are gauges of a recording and two numbers of a live table's header. `mprotect` turns a
-//! reservation into a block of its caller, part by part, and back.
+//! Reservations (`PROT_NONE`) and files are no memory: their sums are gauges of a recording and numbers of a live table's header. `mprotect` turns a
+//! reservation into a block of its caller, part by part, and back. Memory that was given back (`madvise`) stays in its blocks, since the program may touch it
+//! without any call; its sum is a gauge and a number of the header as well.
 //!
 //! **The resident set** is read when a round begins, and stamped with the watermark of that round: all events before it have been read. Where it is ([`breakdowns`]) needs the addresses of all live
 //! blocks and a look at every page: the thread that reads the rings only copies the blocks, another one does the rest, and both together take at most one
@@ -38,6 +39,7 @@ mod process_recording;
 mod record;
 mod recorder;
 mod resident;
+mod returned;
 mod rings;
 pub mod stream;
 

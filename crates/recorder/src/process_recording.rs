@@ -147,8 +147,10 @@ pub struct Finished {
 pub struct LastFigures {
     /// The state at its end, without the single blocks.
     pub end: Snapshot,
-    /// Address space at the peak that is not counted as blocks.
+    /// Address space at the peak, beside the blocks.
     pub space_at_peak: AddressSpace,
+    /// The same at the end.
+    pub space_at_end: AddressSpace,
 }
 
 impl ProcessRecording {
@@ -499,7 +501,6 @@ impl ProcessRecording {
         });
         self.source.duration = self.source.duration.max(self.ledger.accounts().last_time());
         let peak_bytes = self.ledger.accounts().totals().figures.peak_bytes;
-        let Beside { reserved, files } = self.space_at_peak.1;
         let figures = with_figures.then(|| LastFigures {
             end: Snapshot {
                 source: self.source,
@@ -507,7 +508,8 @@ impl ProcessRecording {
                 accounts: self.ledger.into_accounts().into_figures_alone(),
                 catalog: Arc::new(self.catalog),
             },
-            space_at_peak: AddressSpace { reserved_bytes: reserved, mapped_file_bytes: files },
+            space_at_peak: self.space_at_peak.1.into(),
+            space_at_end: now.into(),
         });
         Finished {
             about: self.about,

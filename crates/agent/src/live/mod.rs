@@ -9,7 +9,9 @@
 pub mod index;
 pub mod mappings;
 mod parked;
+mod ranges;
 pub mod register;
+mod returned;
 pub mod settings;
 mod shard;
 mod weight;

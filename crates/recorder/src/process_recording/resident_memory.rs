@@ -2,7 +2,6 @@
 
 use super::ProcessRecording;
 use crate::breakdowns::{AboutMemory, Breakdowns, LiveCopy};
-use crate::mappings::Beside;
 use crate::resident::RssEvery;
 use highwater_model::{
     Anomaly, BreakdownReason, Catalog, EventKind, Figures, Heap, RssBreakdown, RssKind, StringId, TagId, ThreadId,
@@ -16,8 +15,8 @@ pub(super) struct GaugeNames {
     mapped: StringId,
     slack: StringId,
     free_resident: StringId,
-    /// Mapped address space that is no block: reservations, files.
-    pub beside: [StringId; 2],
+    /// Sums beside the blocks: reservations, files, memory that was given back.
+    pub beside: [StringId; 3],
 }
 
 impl GaugeNames {
@@ -28,7 +27,7 @@ impl GaugeNames {
             mapped: name(gauge::MAPPED),
             slack: name(gauge::SLACK),
             free_resident: name(gauge::FREE_RESIDENT),
-            beside: [name(gauge::RESERVED), name(gauge::FILES)],
+            beside: [gauge::RESERVED, gauge::FILES, gauge::RETURNED].map(name),
         }
     }
 }
@@ -48,8 +47,7 @@ impl ProcessRecording {
             self.push_gauge(self.gauges.mapped, mapped);
         }
         // Again, though unchanged: readers then find the latest values of all gauges close together.
-        let Beside { reserved, files } = self.mappings.beside();
-        for (name, value) in self.gauges.beside.into_iter().zip([reserved, files]) {
+        for (name, value) in self.gauges.beside.into_iter().zip(self.mappings.beside().all()) {
             if value > 0 {
                 self.push_gauge(name, value);
             }
