@@ -31,6 +31,7 @@ export function OverviewView() {
       {data && (
         <section class="words" aria-label="Notes">
           {notCounted(data.figures)}
+          {givenBack(data.figures)}
           {data.notes.map((line) => <p key={line}>{clean(line)}</p>)}
           {data.anomalies.length === 0 && has("timeline") && <p class="fine">Nothing odd about the events.</p>}
           {file.started && <p>Started {clean(file.started.replace("T", " ").replace(/\.\d+Z$/, " UTC"))}{file.host ? ` on ${clean(file.host)}` : ""}{file.threads?.length ? `, ${format.plural(file.threads.length, "thread")}` : ""}{file.sampling ? `; ${clean(file.sampling)}` : ""}.</p>}
@@ -53,6 +54,11 @@ const LEAST_SPACE = 64 << 10;
 function notCounted({ reserved_bytes: reserved = 0, mapped_file_bytes: files = 0 }: Overview["figures"]) {
   const parts = [reserved > 0 && `${format.bytes(reserved)} of reserved address space`, files > 0 && `${format.bytes(files)} of mapped files`].filter(Boolean);
   return reserved + files >= LEAST_SPACE && <p class="not-counted">Not counted at that instant: {parts.join(", ")}.</p>;
+}
+
+/** Memory that is in the figures, but that the program gave back to the kernel and may touch again. */
+function givenBack({ returned_bytes: returned = 0 }: Overview["figures"]) {
+  return returned >= LEAST_SPACE && <p class="given-back">Given back at that instant, and still counted: up to {format.bytes(returned)} of mappings.</p>;
 }
 
 /** A count with its unit; nothing where it is not known. */
