@@ -203,7 +203,7 @@ def main():
         say("cc1plus …")
         compiler = ["g++", "-std=c++17", "-O2", "-c", str(source), "-o", f"{folder}/compiled.o"]
         lines.append(row("cc1plus, `run`", compiled([highwater, "run", "-q", "--", *compiler], collector.environment)))
-        recorded = [highwater, "record", "-q", "-o", f"{folder}/compiled.hw", "--", *compiler]
+        recorded = [highwater, "record", "-o", f"{folder}/compiled.hw", "--", *compiler]
         lines.append(row("cc1plus, `record`", compiled(recorded, collector.environment)))
         collector.end()
     text = "\n".join(lines)

@@ -110,7 +110,7 @@ fn check(mut command: Command) {
 fn a_recorded_program_with_threads_and_a_child() {
     let place = Place::new();
     let mut command = Command::new(HIGHWATER);
-    command.args(["record", "-q", "-o"]).arg(place.file("own.hw")).arg("--").arg(programs::c("own_memory"));
+    command.args(["record", "-o"]).arg(place.file("own.hw")).arg("--").arg(programs::c("own_memory"));
     check(command);
 }
 
