@@ -10,6 +10,7 @@ import { about } from "../question";
 import { has, metrics, source } from "../sources";
 import { distinctCallers, RowName } from "../stack";
 import { StatusLine } from "../status";
+import { titleOfInstant } from "../timeline/range";
 
 export function OverviewView() {
   const answer = useAnswer<Overview>(about("overview"), 80);
@@ -22,7 +23,7 @@ export function OverviewView() {
       {data && data.anomalies.length > 0 && <section class="words" aria-label="Anomalies">{isPart() && <h2>In the whole recording</h2>}{data.anomalies.map((line) => <p key={line} class="anomaly">{clean(line)}</p>)}</section>}
       {data && (
         <div class="tops">
-          <Top title={!has("timeline") ? "Live" : `Live at ${choice.value.at === "peak" ? "the peak, " : ""}${when(data.at_ns)}`} metric="live" rows={data.top.live} />
+          <Top title={!has("timeline") ? "Live" : `Live at ${typeof choice.value.at === "string" ? `${titleOfInstant(choice.value.at)}, ` : ""}${when(data.at_ns)}`} metric="live" rows={data.top.live} />
           {has("timeline") && <Top title={choice.value.filters.length > 0 ? "At the peak of the whole memory" : "At the peak of the window"} metric="peak" rows={data.top.peak} />}
           {metrics.value.includes("allocated") && data.figures.allocated_bytes !== undefined && <Top title={has("timeline") ? "Allocated in the window" : "Allocated"} metric="allocated" rows={data.top.allocated} />}
           {has("timeline") && metrics.value.includes("temporary") && <Top title="Temporary in the window" metric="temporary" rows={data.top.temporary} hint="freed before its thread allocated anything else" />}
