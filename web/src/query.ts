@@ -503,3 +503,283 @@ export type Leaks = {
   /** The sites, most live bytes first. */
   sites: Array<LeakSite>;
 };
+
+/** A row of the resident memory. */
+export type RssRow = {
+  /** What it is: `live_blocks`, `slack`, `free_top` … */
+  key: string;
+  /** Its name, for people. */
+  name: string;
+  /** The group of rows it belongs to: `heap`, `mappings`, `stacks`, `files`, `shared`, `other` or `agent`. */
+  group: string;
+  /** Bytes in RAM. */
+  resident_bytes: number;
+  /** Bytes of address space, resident or not. */
+  size_bytes: number;
+  /** Bytes that were swapped out. */
+  swapped_bytes: number;
+};
+
+/** The memory limit of a control group. */
+export type RssLimit = {
+  /** The limit. */
+  bytes: number;
+  /** What the group uses: all its processes, and the kernel's memory for them. */
+  used_bytes: number;
+  /** What is left. */
+  left_bytes: number;
+  /** The used share, from 0 to 1. */
+  used_share: number;
+};
+
+/** The kernel's figures of the process that are not part of the sum. */
+export type RssBeside = {
+  /** The proportional set size: pages that several processes share count in part. Null if it was not read. */
+  pss_bytes: number | null;
+  /** Anonymous memory in RAM. */
+  anonymous_bytes: number;
+  /** Private writable address space. */
+  data_bytes: number;
+  /** Swapped out. */
+  swap_bytes: number;
+  /** The kernel's page tables for this process. */
+  page_table_bytes: number;
+  /** Anonymous memory in transparent huge pages. */
+  huge_bytes: number;
+  /** Its share of the RSS, from 0 to 1. */
+  huge_share: number;
+  /** Pages that the program offered to the kernel and that are still in RAM. Null if it was not read. */
+  lazily_free_bytes: number | null;
+  /** Threads. */
+  threads: number;
+  /** The memory limit of the process's control group; null if there is none. */
+  limit: RssLimit | null;
+};
+
+/** The allocator of the process. */
+export type RssAllocator = {
+  /** Its name; null if it was not recognized. */
+  name: string | null;
+  /** The number of its arenas; null if it is not known. */
+  arenas: number | null;
+  /** What `malloc_trim(0)` would return to the kernel; null if that is not known. */
+  trim_bytes: number | null;
+  /** True if it would return that much at most. */
+  trim_is_upper_bound: boolean;
+  /** Free memory at the tops of other arenas than the main one, which `malloc_trim` does not return. */
+  other_top_bytes: number;
+};
+
+/** Figures of live blocks, or of mappings. */
+export type RssFigures = {
+  /** Live blocks or mappings. */
+  blocks: number;
+  /** The bytes that were requested. */
+  live_bytes: number;
+  /** Those of them that are in RAM. */
+  resident_bytes: number;
+  /** Usable bytes beyond those that were requested. */
+  slack_bytes: number;
+  /** Bytes of pages that could be returned to the kernel if only these were freed. */
+  pinned_bytes: number;
+};
+
+/** The pages of a site: of its blocks, or of its mappings. */
+export type RssSite = {
+  /** The number of its stack in the recording. */
+  id: number;
+  /** Its name, for people. */
+  key: string;
+  /** The frame that names it. */
+  frame: Frame | null;
+  /** The pool that took the memory. */
+  pool?: string;
+  /** Where another would look the same: what differs. */
+  detail?: string;
+  /** The number of its stack. */
+  stack: Frame[];
+  /** The type of its blocks, as far as it is known. */
+  type_name: string;
+  /** True for memory that the program mapped by itself, false for blocks of the malloc family. */
+  is_mapping: boolean;
+  /** Live blocks or mappings. */
+  blocks: number;
+  /** The bytes that were requested. */
+  live_bytes: number;
+  /** Those of them that are in RAM. */
+  resident_bytes: number;
+  /** Usable bytes beyond those that were requested. */
+  slack_bytes: number;
+  /** Bytes of pages that could be returned to the kernel if only these were freed. */
+  pinned_bytes: number;
+};
+
+/** The pages of all sites of a type, function or another group. */
+export type RssGroup = {
+  /** Its name, for people. */
+  key: string;
+  /** Live blocks or mappings. */
+  blocks: number;
+  /** The bytes that were requested. */
+  live_bytes: number;
+  /** Those of them that are in RAM. */
+  resident_bytes: number;
+  /** Usable bytes beyond those that were requested. */
+  slack_bytes: number;
+  /** Bytes of pages that could be returned to the kernel if only these were freed. */
+  pinned_bytes: number;
+};
+
+/** The resident pages of a file, or of a shared memory object. */
+export type RssFile = {
+  /** Its path. */
+  path: string;
+  /** Pages of the page cache, which other processes may share. */
+  shared_bytes: number;
+  /** Private pages. */
+  private_bytes: number;
+};
+
+/** Something that stands out, and what would help. */
+export type RssFinding = {
+  /** What it is: `trim`, `slack`, `arenas` … */
+  key: string;
+  /** One sentence, for people. */
+  sentence: string;
+  /** The bytes that it is about. */
+  bytes: number;
+  /** How the figure was computed. */
+  how: string;
+  /** The `id` of the site that it is about. */
+  site?: number;
+};
+
+/** An instant of which the resident memory is known. */
+export type RssInstant = {
+  /** When. */
+  at_ns: number;
+  /** Why it was recorded: `request`, `rss-peak`, `mark` or `end`. */
+  reason: string;
+  /** The RSS. */
+  rss_bytes: number;
+};
+
+/** Where the resident memory of a process is, at one instant. */
+export type Rss = {
+  /** The instant. */
+  at_ns: number;
+  /** Why it was recorded: `request`, `rss-peak`, `mark` or `end`. */
+  reason: string;
+  /** False if not every live block is known. Then sites are a part, and free memory inside the allocator is not known. */
+  knows_every_block: boolean;
+  /** The rows, in a fixed order. Each resident byte is in one of them. */
+  rows: Array<RssRow>;
+  /** The resident bytes of all rows. */
+  sum_bytes: number;
+  /** The kernel's RSS before the pages were read. */
+  rss_bytes: number;
+  /** The kernel's RSS afterwards. */
+  rss_after_bytes: number;
+  /** The highest RSS of the process so far. */
+  rss_peak_bytes: number;
+  /** How far the sum may be off because the process changed while it was read. */
+  uncertain_bytes: number;
+  /** What would be resident without Highwater's agent. */
+  without_agent_bytes: number;
+  /** Free memory inside the allocator that is resident; null if it is not known. */
+  free_bytes: number | null;
+  /** Live blocks that are neither resident nor swapped out: never touched, or given back. */
+  untouched_block_bytes: number;
+  /** Mappings of the program that are neither resident nor swapped out. */
+  untouched_mapping_bytes: number;
+  /** The kernel's figures that are not part of the sum. */
+  beside: RssBeside;
+  /** The allocator. */
+  allocator: RssAllocator;
+  /** How many sites there are, also those that are not in `sites`. */
+  site_count: number;
+  /** Sites of live blocks and mappings. */
+  sites: Array<RssSite>;
+  /** What the rows of `groups` are: `type`, `function` … */
+  by: string;
+  /** How many groups there are, also those that are not in `groups`. */
+  group_count: number;
+  /** The same blocks and mappings, by type or another grouping. */
+  groups: Array<RssGroup>;
+  /** How many files there are, also those that are not in `files`. */
+  file_count: number;
+  /** Files and shared memory objects, the largest first. */
+  files: Array<RssFile>;
+  /** What stands out, and what would help. */
+  findings: Array<RssFinding>;
+  /** All instants of which this is known, in order. */
+  instants: Array<RssInstant>;
+};
+
+/** Some pages of a heap. */
+export type RssCell = {
+  /** The address of its first page. */
+  address: number;
+  /** The pages that are in RAM. */
+  resident_pages: number;
+  /** Bytes of live blocks on them. */
+  live_bytes: number;
+  /** The part of them that live blocks fill, from 0 to 1. */
+  fullness: number;
+  /** Who keeps most of its resident pages in RAM: `site`, `several` (sites), `free` (nobody), `allocator`, or `absent` if none is resident. */
+  owner: string;
+  /** How many pages that are. */
+  owner_pages: number;
+  /** For `site`: its index in `sites`. */
+  site: number | null;
+};
+
+/** A heap: a range in which an allocator places blocks. */
+export type RssArea = {
+  /** What it is: `main` (the heap that grows with `brk`), `arena` or `allocator` (a mapping of another allocator). */
+  kind: string;
+  /** Its first page, counted through all heaps. */
+  first_page: number;
+  /** Its pages. */
+  pages: number;
+  /** Its first address. */
+  start: number;
+  /** The address after its last byte. */
+  end: number;
+};
+
+/** A site that owns cells. */
+export type RssMapSite = {
+  /** The number of its stack in the recording. */
+  id: number;
+  /** Its name, for people. */
+  key: string;
+  /** Bytes of pages that could be returned to the kernel if only its blocks were freed, in the whole process. */
+  pinned_bytes: number;
+  /** Its cells in this picture. */
+  cells: number;
+};
+
+/** A picture of the heap's address space, or of a part of it. Pages are counted through all heaps. */
+export type RssMap = {
+  /** The instant. */
+  at_ns: number;
+  /** The pages of all heaps. */
+  pages: number;
+  /** The first page in this picture. */
+  from: number;
+  /** The page after the last one. */
+  to: number;
+  /** The pages of each cell; the last one may have less. */
+  cell_pages: number;
+  /** Bytes of a page. */
+  page_bytes: number;
+  /** The cells, in order. */
+  cells: Array<RssCell>;
+  /** How many heaps are in this picture, also those that are not in `areas`. */
+  area_count: number;
+  /** The heaps in this picture, in order. */
+  areas: Array<RssArea>;
+  /** The sites that own cells, most cells first. Cells have indices of this list. */
+  sites: Array<RssMapSite>;
+};

@@ -15,6 +15,7 @@
 //! | what is live at an instant and how old it is | [`leaks`] |
 //! | what grows steadily | [`growth`] |
 //! | what changed between two instants | [`compare`] |
+//! | where the resident memory is, and who keeps its pages | [`rss`](fn@rss), [`rss_map`] |
 //! | how long freed blocks lived | [`lifetimes`] |
 //! | objects by type, from a log; the heap of a memory image | [`objects`], [`images`] |
 //! | the part of a snapshot that filters select | [`filtered_snapshot`] |
@@ -57,6 +58,7 @@ mod population;
 #[allow(clippy::module_inception, reason = "the subject of every question is in the file of its name")]
 mod query;
 mod rows;
+mod rss;
 mod stacks;
 mod timeline;
 mod tree;
@@ -84,6 +86,11 @@ pub use overview::{OverviewAnswer, TopRows, overview};
 pub use peak::{PeakAnswer, PeakInstant, peak};
 pub use query::{Query, metrics_of, moment, no_times, time_of};
 pub use rows::{RowOrder, RowsAnswer, RowsOptions, rows};
+pub use rss::{
+    RssAllocator, RssAnswer, RssArea, RssBeside, RssCell, RssFigures, RssFile, RssFinding, RssGroup, RssInstant,
+    RssLimit, RssMapAnswer, RssMapOptions, RssMapSite, RssMoment, RssOptions, RssOrder, RssRowAnswer, RssSite,
+    SiteNames, rss, rss_map, rss_map_of, rss_of,
+};
 pub use timeline::{GaugeAnswer, LiveSpans, MarkAnswer, TimelineAnswer, TimelineEffort, timeline};
 pub use tree::{FocusAnswer, LeftOutNodes, TreeAnswer, TreeOptions, focus, tree};
 

@@ -80,6 +80,21 @@ fn generated() -> String {
         declaration::<GrowthAnswer>(),
         declaration::<LeakSite>(),
         declaration::<LeaksAnswer>(),
+        declaration::<RssRowAnswer>(),
+        declaration::<RssLimit>(),
+        declaration::<RssBeside>(),
+        declaration::<RssAllocator>(),
+        declaration::<RssFigures>(),
+        declaration::<RssSite>(),
+        declaration::<RssGroup>(),
+        declaration::<RssFile>(),
+        declaration::<RssFinding>(),
+        declaration::<RssInstant>(),
+        declaration::<RssAnswer>(),
+        declaration::<RssCell>(),
+        declaration::<RssArea>(),
+        declaration::<RssMapSite>(),
+        declaration::<RssMapAnswer>(),
     ];
     declarations.iter().for_each(|declaration| text.push_str(declaration));
     text
