@@ -24,6 +24,8 @@ export function App() {
   // An object log is counted as a whole: its types know no window, no filter and no metric.
   const isOfWholeFile = view === "image" || (view === "types" && isObjectLog());
   const hasMetric = view === "flame" || view === "table" || (view === "types" && !isOfWholeFile);
+  // The resident memory is that of the whole process. Filters that were chosen stay where they can be removed: the timeline follows them.
+  const hasFilters = view !== "rss" || choice.value.filters.length > 0;
   return (
     <div class="app" aria-busy={sources.value === null || open.value > 0}>
       <Header />
@@ -40,7 +42,7 @@ export function App() {
           {source.value && (has("timeline") || hasMetric) && view !== "live" && <MeasureChoice />}
         </div>
       </nav>
-      {view !== "live" && !isOfWholeFile && source.value && <div class="bar choices"><MemoryKinds /><Filters /><WindowLine /></div>}
+      {view !== "live" && !isOfWholeFile && source.value && <div class="bar choices">{hasFilters && <><MemoryKinds /><Filters /></>}<WindowLine /></div>}
       <main class="view" aria-labelledby={`tab-${view}`}>
         {known && source.value === null && view !== "live" ? <p class="nothing">{sources.value!.length ? "There is no such file any more: choose one above." : "Nothing is open yet."}</p> : known && view ? LIST[view].show() : !sourcesProblem.value && !serverGone.value && <p class="nothing">Opening…</p>}
       </main>

@@ -180,7 +180,7 @@ export const ignored = signal<string[]>([]);
 export const choice = signal<Choice>(chosenInAddress());
 
 /** What a saved page has is of one window, one instant of it, and certain filters; of another file, of all of it. */
-const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], types: [], timeline: ["filters"], rss: ["to", "at", "allocators", "raw_names"], "rss/map": ["to", "at"], peak: ["from", "to", "filters"], compare: ["from", "to", "filters", "allocators", "raw_names"] };
+const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], types: [], timeline: ["filters"], rss: ["at", "allocators", "raw_names"], "rss/map": ["at", "allocators", "raw_names"], peak: ["from", "to", "filters"], compare: ["from", "to", "filters", "allocators", "raw_names"] };
 
 /** Whether the answers of a saved page are answers to what is chosen now. */
 export function isSavedChoice(path: string): boolean {

@@ -8,8 +8,8 @@ export function Headline({ data }: { data: Rss }) {
   return (
     <section class="rss-head" aria-label="Resident memory">
       <div class="rss-sum">
-        <p><b data-figure="rss_sum" data-value={data.sum_bytes}>{format.bytes(data.sum_bytes)}</b> resident{data.uncertain_bytes > 0 && <small title="The process changed while it was read"> ± {format.bytes(data.uncertain_bytes)}</small>}</p>
-        {data.without_agent_bytes < data.sum_bytes && <p><small>{format.bytes(data.without_agent_bytes)} without Highwater's agent</small></p>}
+        <p><b data-figure="rss_sum" data-value={data.sum_bytes} title={`${format.count(data.sum_bytes)} bytes`}>{format.bytes(data.sum_bytes)}</b> resident{data.uncertain_bytes > 0 && <small title="The process changed while it was read"> ± {format.bytes(data.uncertain_bytes)}</small>}</p>
+        {data.without_agent_bytes < data.sum_bytes && <p><small title={`${format.bytes(data.sum_bytes - data.without_agent_bytes)} of it is the agent's`}>without Highwater's agent: {format.bytes(data.without_agent_bytes)}</small></p>}
       </div>
       <dl class="rss-beside">
         <Beside title="kernel's RSS" bytes={data.rss_bytes} hint="VmRSS, as the kernel counts it" />

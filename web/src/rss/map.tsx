@@ -27,7 +27,7 @@ export function HeapMap() {
   const range = rangeOf(choice.value.node);
   const room = Math.ceil(roomFor(size.width, size.height) / 64) * 64;
   const whole = useAnswer<RssMap>(rssQuestion("rss/map", { cells: STRIP_CELLS }));
-  const part = useAnswer<RssMap>(size.width === 0 ? null : rssQuestion("rss/map", saved ? { cells: STRIP_CELLS } : { from: range?.from ?? null, to: range?.to ?? null, cells: room }), 60);
+  const part = useAnswer<RssMap>(size.width === 0 ? null : rssQuestion("rss/map", saved ? { cells: STRIP_CELLS } : { first: range?.from ?? null, end: range?.to ?? null, cells: room }), 60);
   const ranks = useMemo(() => (whole.data ? ranksOf(whole.data) : new Map<number, number>()), [whole.data]);
   const map = useMemo(() => (saved && part.data && range ? cut(part.data, range) : part.data), [part.data, choice.value.node]);
   return (

@@ -9,7 +9,9 @@ import { hex, namesOf, textOf, type PageRange } from "./pages";
 
 const HEIGHT = 14;
 /** The least width of an area that has its name beside it, in pixels. */
-const NAMED = 64;
+const NAMED = 52;
+/** The least width of one that has its size, too. */
+const SIZED = 120;
 
 export function Strip({ map, range, ranks }: { map: RssMap; range: PageRange; ranks: Ranks }) {
   const frame = useRef<HTMLDivElement>(null);
@@ -55,7 +57,7 @@ export function Strip({ map, range, ranks }: { map: RssMap; range: PageRange; ra
       <div class="heap-areas">
         {map.areas.map((area, index) => {
           const wide = x(area.pages);
-          return wide >= 3 && <span key={area.first_page} style={{ left: `${x(area.first_page)}px`, width: `${wide}px` }} title={`${names[index]}: ${hex(area.start)} – ${hex(area.end)}, ${format.bytes(area.end - area.start)}`}>{wide >= NAMED ? `${names[index]}, ${format.bytes(area.end - area.start)}` : ""}</span>;
+          return wide >= 3 && <span key={area.first_page} style={{ left: `${x(area.first_page)}px`, width: `${wide}px` }} title={`${names[index]}: ${hex(area.start)} – ${hex(area.end)}, ${format.bytes(area.end - area.start)}`}>{wide >= SIZED ? `${names[index]}, ${format.bytes(area.end - area.start)}` : wide >= NAMED ? names[index] : ""}</span>;
         })}
       </div>
     </div>

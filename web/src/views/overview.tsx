@@ -20,6 +20,7 @@ export function OverviewView() {
     <div class={`overview${answer.waiting ? " old" : ""}`}>
       <StatusLine answer={answer} />
       {data && <Figures data={data} />}
+      {data && <section class="words beside" aria-label="Beside the figures"><Resident />{notCounted(data.figures)}</section>}
       {data && data.anomalies.length > 0 && <section class="words" aria-label="Anomalies">{isPart() && <h2>In the whole recording</h2>}{data.anomalies.map((line) => <p key={line} class="anomaly">{clean(line)}</p>)}</section>}
       {data && (
         <div class="tops">
@@ -31,7 +32,6 @@ export function OverviewView() {
       )}
       {data && (
         <section class="words" aria-label="Notes">
-          {notCounted(data.figures)}
           {data.notes.map((line) => <p key={line}>{clean(line)}</p>)}
           {data.anomalies.length === 0 && has("timeline") && <p class="fine">Nothing odd about the events.</p>}
           {file.started && <p>Started {clean(file.started.replace("T", " ").replace(/\.\d+Z$/, " UTC"))}{file.host ? ` on ${clean(file.host)}` : ""}{file.threads?.length ? `, ${format.plural(file.threads.length, "thread")}` : ""}{file.sampling ? `; ${clean(file.sampling)}` : ""}.</p>}
@@ -49,6 +49,18 @@ function isPart(): boolean {
 
 /** The least address space that is worth a line: nearly every program has a guard page or two. */
 const LEAST_SPACE = 64 << 10;
+
+/** What the process takes, which is not the same as what is live, and the way to where it is. */
+function Resident() {
+  const peak = source.value?.rss_peak;
+  if (!has("rss") && !peak) return null;
+  return (
+    <p class="resident">
+      {peak && <>Resident memory (RSS) is highest at {when(peak.at_ns)}: <b>{format.bytes(peak.bytes)}</b>.</>}
+      {has("rss") && <> <button type="button" class="quiet" onClick={() => choose({ view: "rss" })}>Where the resident memory is</button></>}
+    </p>
+  );
+}
 
 /** Address space that is mapped and in no figure. */
 function notCounted({ reserved_bytes: reserved = 0, mapped_file_bytes: files = 0 }: Overview["figures"]) {

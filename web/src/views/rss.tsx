@@ -31,6 +31,7 @@ export function RssView() {
         {data && <Instants data={data} />}
         {filters.length > 0 && <small>Of the whole process: filters do not apply here.</small>}
         <span class="stretch" />
+        {answer.problem !== null && choice.value.at !== null && <button type="button" onClick={() => choose({ at: null })}>At the RSS peak</button>}
         <StatusLine answer={answer} />
       </div>
       {data && <Headline data={data} />}
