@@ -157,7 +157,7 @@ fuzz_target!(|input: &[u8]| {
     for detail in [Detail::Sites, Detail::Blocks] {
         for gone in [None, Some(Nanos(1 << 20))] {
             let subject = SnapshotSubject { table: &table, about: &about, gone };
-            let Ok(taken) = take(subject, SnapshotRequest { detail, contents: None }, || ()) else { continue };
+            let Ok(taken) = take(subject, SnapshotRequest { detail, contents: None, pages: None }, || ()) else { continue };
             assert_eq!(objects.control().load().active_epoch(), 0, "the cut is over");
             let written = write_snapshot(Vec::new(), &taken.source, &taken.catalog, &taken.accounts);
             let (file, _) = written.expect("what is taken can be written");

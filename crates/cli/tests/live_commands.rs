@@ -50,6 +50,8 @@ fn cut() -> CutInfo {
         untracked: 0,
         unknown_frees: 0,
         contents_missing: 0,
+        pages_ns: 0,
+        no_pages: String::new(),
     }
 }
 
@@ -270,7 +272,7 @@ fn a_process_is_chosen_by_number_by_name_or_by_being_the_only_one() {
     two.highwater("snapshot").is_one_clear_line_about(&["7 kitchen, 8 kitchen", "--pid"]);
     two.highwater("watch --name kitchen").is_one_clear_line_about(&["7 kitchen, 8 kitchen", "--pid"]);
     assert_eq!(two.highwater("snapshot --pid 8").code, 0);
-    let asked = CollectorRequest::Snapshot { pid: 8, detail: Detail::Sites, contents: None };
+    let asked = CollectorRequest::Snapshot { pid: 8, detail: Detail::Sites, contents: None, pages: None };
     assert_eq!(two.collector.asked(), [asked]);
 }
 
@@ -350,7 +352,7 @@ fn contents_are_shown_of_the_largest_blocks_and_written_of_all() {
     assert_eq!(document["blocks"][1]["contents"], Value::Null);
     let document = kitchen.json("snapshot --contents 8");
     assert_eq!(document["largest_blocks"][0]["contents"], "646f75676820616e640a");
-    let asked = |bytes| CollectorRequest::Snapshot { pid: 7, detail: Detail::Blocks, contents: Some(bytes) };
+    let asked = |bytes| CollectorRequest::Snapshot { pid: 7, detail: Detail::Blocks, contents: Some(bytes), pages: None };
     assert_eq!(kitchen.collector.asked(), [asked(64), asked(8), asked(8)]);
 
     let closed = ProcessInfo { allows_contents: false, ..process(7, "kitchen", ProcessState::Live) };

@@ -1,6 +1,7 @@
 //! The client of a collector: one connection per request, one message each way, and a time limit for each answer.
 
 use crate::protocol::{CollectorRequest, CutInfo, Detail, KeptInfo, LONGEST_MESSAGE, ProcessInfo, Retention, Which};
+use crate::take::SnapshotRequest;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
@@ -182,7 +183,14 @@ impl CollectorClient {
 
     /// A snapshot of a process, now. With `contents`, also the first `contents` bytes of each block.
     pub fn snapshot(&mut self, pid: u32, detail: Detail, contents: Option<u64>) -> Result<Taken, CollectorError> {
-        let mut answer = self.ask(&CollectorRequest::Snapshot { pid, detail, contents })?;
+        self.snapshot_with(pid, SnapshotRequest { detail, contents, pages: None })
+    }
+
+    /// A snapshot of a process, now, with everything that is wanted. Without a breakdown, [`CutInfo::no_pages`] says why; a collector of an older version does
+    /// not say anything.
+    pub fn snapshot_with(&mut self, pid: u32, wanted: SnapshotRequest) -> Result<Taken, CollectorError> {
+        let SnapshotRequest { detail, contents, pages } = wanted;
+        let mut answer = self.ask(&CollectorRequest::Snapshot { pid, detail, contents, pages })?;
         let cut =
             CutInfo::from_json(&answer.done).ok_or(CollectorError::Nonsense("how the cut was made is missing"))?;
         let file = answer.file()?;

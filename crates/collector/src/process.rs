@@ -87,12 +87,7 @@ impl Process {
 
     /// Whether the process with this pid still maps this memory: one that has started another program does not.
     pub fn still_shares(&self) -> bool {
-        has_mapping(self.about.pid, &|line: &[u8]| {
-            let (_, inode) = self.table.identity();
-            let mut fields = line.split(|&byte| byte == b' ').filter(|field| !field.is_empty()).skip(4);
-            let is_same = fields.next().is_some_and(|field| field == inode.to_string().as_bytes());
-            is_same && contains(line, MEMORY_NAME.to_bytes())
-        })
+        shares(self.about.pid, &self.table)
     }
 
     /// Takes a snapshot; `after_cut` is called once the cut is made.
@@ -169,6 +164,16 @@ impl Process {
             problem: untruth.unwrap_or_default(),
         }
     }
+}
+
+/// Whether a process maps the memory of a table.
+pub(crate) fn shares(pid: u32, table: &LiveTable) -> bool {
+    has_mapping(pid, &|line: &[u8]| {
+        let (_, inode) = table.identity();
+        let mut fields = line.split(|&byte| byte == b' ').filter(|field| !field.is_empty()).skip(4);
+        let is_same = fields.next().is_some_and(|field| field == inode.to_string().as_bytes());
+        is_same && contains(line, MEMORY_NAME.to_bytes())
+    })
 }
 
 /// Whether `is_wanted` holds for a line of a process's `/proc/PID/maps`. Also true if that file may not be read but the process exists.

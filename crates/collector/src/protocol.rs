@@ -4,7 +4,7 @@
 //! | request | answer | attached |
 //! |---|---|---|
 //! | `processes`: all, one `pid`, or those with a `name` | – | a JSON list of processes |
-//! | `snapshot` | how the cut was made | the snapshot, a `.hw` file; then contents of blocks if requested |
+//! | `snapshot`; with `pages`, also where the resident memory is | how the cut was made | the snapshot, a `.hw` file; then contents of blocks if requested |
 //! | `set` | the previous setting | |
 //! | `snapshots` | the limits of what is kept | a JSON list of kept snapshots |
 //! | `get` | the kept snapshot's entry | the snapshot, a `.hw` file |
@@ -13,6 +13,7 @@
 //! An answer is `{"done": …}` or `{"failed": "one line for the user"}`. Contents of blocks are, one after the other: the address, the number of
 //! bytes (both 8 bytes, little-endian), the bytes.
 
+use crate::pages::PageDetail;
 use serde_json::{Value, json};
 
 /// The version of these messages. Requests carry it; a collector of another version answers which side to update.
@@ -65,6 +66,8 @@ pub enum CollectorRequest {
         detail: Detail,
         /// How many of the first bytes of each block to read, if any.
         contents: Option<u64>,
+        /// Whether to read where the resident memory is. A collector of an older version sends no breakdown.
+        pages: Option<PageDetail>,
     },
     /// Changes the sampling rate of a process.
     Set {
@@ -94,8 +97,9 @@ impl CollectorRequest {
             Self::Processes(Which::All) => json!({"request": "processes"}),
             Self::Processes(Which::Pid(pid)) => json!({"request": "processes", "pid": pid}),
             Self::Processes(Which::Name(name)) => json!({"request": "processes", "name": name}),
-            Self::Snapshot { pid, detail, contents } => {
-                json!({"request": "snapshot", "pid": pid, "blocks": *detail == Detail::Blocks, "contents": contents})
+            Self::Snapshot { pid, detail, contents, pages } => {
+                let (blocks, pages) = (*detail == Detail::Blocks, pages.map(PageDetail::key));
+                json!({"request": "snapshot", "pid": pid, "blocks": blocks, "contents": contents, "pages": pages})
             }
             Self::Set { pid, sample_bytes } => json!({"request": "set", "pid": pid, "sample_bytes": sample_bytes}),
             Self::Snapshots => json!({"request": "snapshots"}),
@@ -127,6 +131,7 @@ impl CollectorRequest {
                 pid: pid()?,
                 detail: if message["blocks"] == true { Detail::Blocks } else { Detail::Sites },
                 contents: message["contents"].as_u64(),
+                pages: message["pages"].as_str().map(PageDetail::from_key),
             },
             "set" => {
                 let sample_bytes = message["sample_bytes"].as_u64().ok_or("a message without a rate")?;
@@ -281,6 +286,10 @@ pub struct CutInfo {
     pub unknown_frees: u64,
     /// Blocks whose contents could not be read: they were freed since the cut.
     pub contents_missing: u64,
+    /// Nanoseconds to read the pages of the process; 0 if they were not read.
+    pub pages_ns: u64,
+    /// Why the pages were not read though they were requested; empty otherwise.
+    pub no_pages: String,
 }
 
 impl CutInfo {
@@ -297,6 +306,8 @@ impl CutInfo {
             "untracked": self.untracked,
             "unknown_frees": self.unknown_frees,
             "contents_missing": self.contents_missing,
+            "pages_ns": self.pages_ns,
+            "no_pages": self.no_pages,
         })
     }
 
@@ -315,6 +326,9 @@ impl CutInfo {
             untracked: number("untracked")?,
             unknown_frees: number("unknown_frees")?,
             contents_missing: number("contents_missing")?,
+            // Collectors of older versions do not send these.
+            pages_ns: number("pages_ns").unwrap_or(0),
+            no_pages: value["no_pages"].as_str().unwrap_or_default().to_owned(),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::connection::{Connection, Done, ReceivedMessage, RequestResult};
 use crate::discover::{Finding, discover, refusal, wrong_version};
+use crate::pages::PageDetail;
 use crate::process::{Process, unix_ns};
 use crate::process_identity::{ProcessIdentity, exists};
 use crate::protocol::{CollectorRequest, Detail, KeptInfo, Which};
@@ -11,9 +12,10 @@ use crate::snapshot_store::SnapshotStore;
 use crate::table::LiveTable;
 use crate::take::{LiveSnapshot, SnapshotRequest};
 use highwater_clock::Counter;
+use highwater_model::BreakdownReason;
 use highwater_session::Refused;
 use highwater_shm::live_hello_v1::{DONE, LIVE_HELLO_BYTES, LONGEST_NAME, LiveHello, VERSION};
-use highwater_store::write_snapshot;
+use highwater_store::write_snapshot_with_breakdown;
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::fs::File;
@@ -131,8 +133,8 @@ impl CollectorService {
                 let infos: Vec<Value> = self.registry().infos(which).iter().map(|info| info.to_json()).collect();
                 with_list(json!({}), &Value::from(infos))
             }
-            &CollectorRequest::Snapshot { pid, detail, contents } => {
-                self.snapshot(pid, SnapshotRequest { detail, contents })
+            &CollectorRequest::Snapshot { pid, detail, contents, pages } => {
+                self.snapshot(pid, SnapshotRequest { detail, contents, pages })
             }
             &CollectorRequest::Set { pid, sample_bytes } => {
                 let process = self.process(pid)?;
@@ -193,7 +195,7 @@ impl CollectorService {
     fn try_to_keep(&self, pid: u32, name: &str, answer: impl FnOnce(bool)) -> Result<KeptInfo, String> {
         let process = self.process(pid)?;
         let (mut taken_unix_ns, mut reserved) = (0, Err(io::ErrorKind::NotFound.into()));
-        let wanted = SnapshotRequest { detail: Detail::Blocks, contents: None };
+        let wanted = SnapshotRequest { detail: Detail::Blocks, contents: None, pages: Some(PageDetail::Rows) };
         let snapshot = process.snapshot(wanted, || {
             taken_unix_ns = unix_ns();
             // Reserved before the program continues: a later snapshot of it gets a larger number.
@@ -201,7 +203,10 @@ impl CollectorService {
             answer(reserved.is_ok());
         });
         let cannot = |error: io::Error| format!("it cannot be kept: {error}");
-        let snapshot = snapshot.map_err(|problem| format!("process {pid}: {problem}"))?;
+        let mut snapshot = snapshot.map_err(|problem| format!("process {pid}: {problem}"))?;
+        if let Some(breakdown) = &mut snapshot.breakdown {
+            breakdown.reason = BreakdownReason::Mark;
+        }
         let reserved = reserved.map_err(cannot)?;
         let figures = &snapshot.accounts.totals.figures;
         let about = KeptInfo {
@@ -225,7 +230,8 @@ pub fn name_in(message: &ReceivedMessage) -> String {
 }
 
 fn write(file: File, snapshot: &LiveSnapshot) -> io::Result<File> {
-    write_snapshot(file, &snapshot.source, &snapshot.catalog, &snapshot.accounts).map(|(file, _)| file)
+    let LiveSnapshot { source, catalog, accounts, breakdown, .. } = snapshot;
+    write_snapshot_with_breakdown(file, source, catalog, accounts, breakdown.as_ref()).map(|(file, _)| file)
 }
 
 fn done(what: Value) -> Done {

@@ -1,6 +1,7 @@
 //! Taking a snapshot: from a cut of a table to the contents of a `.hw` file.
 
 use crate::cut::{Cut, TableScan, Unread};
+use crate::pages::{LiveMemoryBuilder, PageDetail, ReadPages, knows_every_block, read_pages};
 use crate::past::{FREED_BEFORE, figures_of_past, part_of};
 use crate::peek::{Peek, Peeked, Unpeeked};
 use crate::process_identity::ProcessIdentity;
@@ -10,9 +11,10 @@ use crate::table::{LiveTable, Overclaimed, TableExtent, count_of, is_of_mappings
 use crate::threads::{ALL_THREADS, Threads};
 use crate::weigh::Scale;
 use highwater_model::{
-    AccountsState, AllocId, Anomalies, Anomaly, Block, Blocks, Catalog, Figures, FrameText, Heap, Nanos, Sites, Source,
-    SourceKind, StackId, Tag, TagId, ThreadAccount, ThreadId, Totals, mapped_address,
+    AccountsState, AllocId, Anomalies, Anomaly, Block, Blocks, Catalog, Figures, FrameText, Heap, Nanos, RssBreakdown,
+    Sites, Source, SourceKind, StackId, Tag, TagId, ThreadAccount, ThreadId, Totals, mapped_address,
 };
+use highwater_resident::ScanError;
 use highwater_session::{SessionNames, UnrecordedPrograms};
 use highwater_shm::table_v1::{Count, FLAG_FORKED, FLAG_USABLE_SIZES, STAMP_SHIFT};
 use std::fs::File;
@@ -44,6 +46,8 @@ pub struct SnapshotRequest {
     pub detail: Detail,
     /// How many of the first bytes of each block to read, if any.
     pub contents: Option<u64>,
+    /// Whether to read where the resident memory is, and how much of that.
+    pub pages: Option<PageDetail>,
 }
 
 /// A snapshot, ready to be written.
@@ -59,6 +63,8 @@ pub struct LiveSnapshot {
     pub cut: CutInfo,
     /// Contents of blocks, if they were requested.
     pub contents: Option<File>,
+    /// Where the resident memory is, if that was requested and could be read.
+    pub breakdown: Option<RssBreakdown>,
 }
 
 /// Why there is no snapshot.
@@ -111,7 +117,7 @@ pub fn take(
             after_cut();
         }
         cut.settle();
-        match read(subject, wanted, cut) {
+        match read_with_pages(subject, wanted, cut) {
             Ok(mut found) => {
                 found.cut.attempts = attempt;
                 return Ok(assemble(subject, found));
@@ -173,12 +179,37 @@ struct CutResult {
     instant: Nanos,
     cut: CutInfo,
     contents: Option<Peeked>,
+    /// Blocks and mappings by themselves, if pages were requested and `what` has sums only.
+    live: Option<LiveMemoryBuilder>,
+    pages: Option<ReadPages>,
 }
 
 /// The blocks of a cut: added up by site, or each by itself.
 enum CutBlocks {
     Sites(Sums),
     Blocks(Vec<Compact>),
+}
+
+/// Reads the table, and at the same time the pages of the process if they were requested.
+fn read_with_pages(
+    subject: SnapshotSubject<'_>,
+    wanted: SnapshotRequest,
+    cut: Cut<'_>,
+) -> Result<CutResult, TakeProblem> {
+    let Some(detail) = wanted.pages else { return read(subject, wanted, cut) };
+    let (found, pages) = std::thread::scope(|scope| {
+        let pages = scope.spawn(move || read_pages(subject, detail));
+        (read(subject, wanted, cut), pages.join())
+    });
+    let mut found = found?;
+    match pages.unwrap_or_else(|_| Err(ScanError::System(std::io::Error::other("reading its pages failed")))) {
+        Ok(pages) => {
+            found.cut.pages_ns = nanoseconds(pages.time);
+            found.pages = Some(pages);
+        }
+        Err(error) => found.cut.no_pages = error.to_string(),
+    }
+    Ok(found)
 }
 
 /// Reads everything that needs the cut, and ends the cut.
@@ -188,6 +219,10 @@ fn read(subject: SnapshotSubject<'_>, wanted: SnapshotRequest, mut cut: Cut<'_>)
     let extent = table.extent()?;
     let mut scale = Scale::of(table);
     let mut peek = wanted.contents.map(|bytes| Peek::new(subject.about.pid, bytes));
+    let mut live = match (wanted.pages, wanted.detail) {
+        (Some(_), Detail::Sites) => Some(LiveMemoryBuilder::new(table, extent.nodes)),
+        _ => None,
+    };
     let (scan, what) = match wanted.detail {
         Detail::Sites => {
             let mut sums = Sums::new(&extent);
@@ -196,6 +231,9 @@ fn read(subject: SnapshotSubject<'_>, wanted: SnapshotRequest, mut cut: Cut<'_>)
                 let owner = BlockOwner { node: block.node, thread: block.thread, is_mapping };
                 let weight = scale.weight(block.rate, block.size);
                 sums.add_weighed(owner, AllocId(sums.records), block.size, weight);
+                if let Some(live) = &mut live {
+                    live.add((block.address, block.size, block.surplus), block.node, is_mapping);
+                }
                 if let Some(peek) = &mut peek {
                     peek.want(position, block);
                 }
@@ -235,12 +273,14 @@ fn read(subject: SnapshotSubject<'_>, wanted: SnapshotRequest, mut cut: Cut<'_>)
         untracked: count_of(&scan.counts, Count::Untracked),
         unknown_frees: count_of(&scan.counts, Count::UnknownFrees),
         contents_missing: contents.as_ref().map_or(0, |contents| contents.missing),
+        pages_ns: 0,
+        no_pages: String::new(),
     };
     let instant = subject.gone.unwrap_or(cut.instant());
     if !cut.end() {
         return Err(Unread::Void.into());
     }
-    Ok(CutResult { extent, scan, what, scale, instant, cut: info, contents })
+    Ok(CutResult { extent, scan, what, scale, instant, cut: info, contents, live, pages: None })
 }
 
 /// The expected number of blocks. The process's own count is limited to the number of records.
@@ -253,7 +293,7 @@ fn expected_blocks(table: &LiveTable, extent: &TableExtent) -> usize {
 
 /// Makes a snapshot from the result of a cut.
 fn assemble(subject: SnapshotSubject<'_>, found: CutResult) -> LiveSnapshot {
-    let CutResult { extent, scan, what, mut scale, instant, cut, contents } = found;
+    let CutResult { extent, scan, what, mut scale, instant, cut, contents, live, pages } = found;
     let table = subject.table;
     let mut catalog = Catalog::default();
     let mapped = catalog.intern_tag(Tag { heap: Heap::Mapped, ..Tag::default() });
@@ -263,15 +303,19 @@ fn assemble(subject: SnapshotSubject<'_>, found: CutResult) -> LiveSnapshot {
     names.read_modules(table.session(), &subject.about.executable, &mut catalog, |stamp| stamps.time(stamp));
     let aggregated = matches!(what, CutBlocks::Sites(_));
     let mut stacks = NodeStacks { names, known: vec![0; extent.nodes.max(1) as usize] };
+    let mut owner_of = |node, is_mapping| {
+        let stack = stacks.of(node, table, &mut catalog);
+        (stack, stacks.tag(node, is_mapping).unwrap_or(if is_mapping { mapped } else { TagId::NONE }))
+    };
+    // Before the blocks are numbered: of very many blocks, two copies at a time are enough.
+    let breakdown = pages.map(|pages| {
+        let live = live.unwrap_or_else(|| live_memory(table, &extent, &what));
+        let live = live.finish(|(node, is_mapping)| owner_of(node, is_mapping), knows_every_block(table, &cut));
+        RssBreakdown { at: instant, ..pages.scan.breakdown(live) }
+    });
     let (sums, blocks) = match what {
         CutBlocks::Sites(sums) => (sums, Blocks::default()),
-        CutBlocks::Blocks(found) => {
-            let owner_of = |node, is_mapping| {
-                let stack = stacks.of(node, table, &mut catalog);
-                (stack, stacks.tag(node, is_mapping).unwrap_or(if is_mapping { mapped } else { TagId::NONE }))
-            };
-            number(found, table, &extent, instant, &mut scale, owner_of)
-        }
+        CutBlocks::Blocks(found) => number(found, table, &extent, instant, &mut scale, owner_of),
     };
     let past = figures_of_past(&scan.counts, &sums.whole);
     let past_of_mappings = part_of(&past, figures_of_past(&scan.mapping_counts, &sums.whole));
@@ -346,7 +390,18 @@ fn assemble(subject: SnapshotSubject<'_>, found: CutResult) -> LiveSnapshot {
         notes: UnrecordedPrograms::of(table.session()).sentences(),
         ..Source::default()
     };
-    LiveSnapshot { source, catalog, accounts, cut, contents: contents.map(|contents| contents.file) }
+    LiveSnapshot { source, catalog, accounts, cut, contents: contents.map(|contents| contents.file), breakdown }
+}
+
+/// The live memory of the blocks that were read one by one.
+fn live_memory(table: &LiveTable, extent: &TableExtent, what: &CutBlocks) -> LiveMemoryBuilder {
+    let mut live = LiveMemoryBuilder::new(table, extent.nodes);
+    if let CutBlocks::Blocks(blocks) = what {
+        for block in blocks {
+            live.add((block.address, block.size, block.surplus), block.node, block.is_mapping);
+        }
+    }
+    live
 }
 
 /// The stacks of nodes, each read once: the shared memory may change, and all uses of a node must get the same stack.

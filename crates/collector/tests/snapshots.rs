@@ -21,9 +21,12 @@ fn about() -> ProcessIdentity {
 
 fn taken(table: &LiveTable, detail: Detail, gone: Option<Nanos>) -> LiveSnapshot {
     let about = about();
-    let snapshot =
-        take(SnapshotSubject { table, about: &about, gone }, SnapshotRequest { detail, contents: None }, || ())
-            .unwrap();
+    let snapshot = take(
+        SnapshotSubject { table, about: &about, gone },
+        SnapshotRequest { detail, contents: None, pages: None },
+        || (),
+    )
+    .unwrap();
     let accounts = Accounts::from_state(snapshot.accounts.clone());
     let violations = match detail {
         Detail::Sites => laws::violations_of_figures(&accounts),
@@ -183,7 +186,7 @@ fn contents_are_those_of_blocks_that_live() {
     let table = fake.open();
     let about = about();
     let subject = SnapshotSubject { table: &table, about: &about, gone: None };
-    let wanted = SnapshotRequest { detail: Detail::Blocks, contents: Some(8) };
+    let wanted = SnapshotRequest { detail: Detail::Blocks, contents: Some(8), pages: None };
     let taken = take(subject, wanted, || {
         (1..=3000).filter(|number| number % 3 == 1).for_each(|number| fake.free(address(number)))
     });
@@ -262,7 +265,7 @@ fn a_void_cut_is_begun_again() {
     let table = fake.open();
     let about = about();
     let subject = SnapshotSubject { table: &table, about: &about, gone: None };
-    let wanted = SnapshotRequest { detail: Detail::Sites, contents: None };
+    let wanted = SnapshotRequest { detail: Detail::Sites, contents: None, pages: None };
     // A writer that finds the lease over ends the snapshot.
     let snapshot = take(subject, wanted, || assert!(fake.control().end(fake.control().load()))).unwrap();
     assert_eq!(snapshot.cut.attempts, 2);
@@ -292,7 +295,8 @@ fn who_always_ends_the_snapshot_gets_none() {
         let begin = Instant::now();
         let mut last = Ok(());
         while last.is_ok() && begin.elapsed() < Duration::from_secs(20) {
-            last = take(subject, SnapshotRequest { detail: Detail::Sites, contents: None }, || ()).map(|_| ());
+            last = take(subject, SnapshotRequest { detail: Detail::Sites, contents: None, pages: None }, || ())
+                .map(|_| ());
         }
         stop.store(true, Ordering::Relaxed);
         assert_eq!(last, Err(NotTaken::Void));
@@ -368,7 +372,7 @@ fn who_claims_more_than_there_is_is_not_believed() {
     fake.shard(3).used.store(u32::MAX, Ordering::Relaxed);
     let about = about();
     let subject = SnapshotSubject { table: &table, about: &about, gone: None };
-    let wanted = SnapshotRequest { detail: Detail::Blocks, contents: None };
+    let wanted = SnapshotRequest { detail: Detail::Blocks, contents: None, pages: None };
     assert_eq!(take(subject, wanted, || ()).unwrap_err(), NotTaken::Overclaimed);
     fake.shard(3).used.store(0, Ordering::Relaxed);
     assert!(take(subject, wanted, || ()).is_ok());

@@ -82,6 +82,8 @@ mod tests {
             untracked: 0,
             unknown_frees: 0,
             contents_missing: 0,
+            pages_ns: 0,
+            no_pages: String::new(),
         }
     }
 
