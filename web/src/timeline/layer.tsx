@@ -171,7 +171,7 @@ export function Layer({ course, width, range }: { course: Course | null; width: 
           onPointerDown={(event) => event.stopPropagation()} onDblClick={(event) => event.stopPropagation()} onClick={() => choose({ at: peak.goal })}><i>▼</i><span>peak {format.bytes(peak.bytes)}</span></button>
       )}
       {rssPeak && x(rssPeak.at_ns) >= 0 && x(rssPeak.at_ns) <= width && (
-        <button type="button" class={`peak rss-peak${x(rssPeak.at_ns) > width - 150 ? " peak-left" : ""}`} style={{ transform: `translateX(${x(rssPeak.at_ns)}px)` }} title={`RSS is highest, ${format.bytes(rssPeak.bytes)} at ${when(rssPeak.at_ns)}: put A here (r)`}
+        <button type="button" class={`rss-peak${x(rssPeak.at_ns) > width - 150 ? " peak-left" : ""}`} style={{ transform: `translateX(${x(rssPeak.at_ns)}px)` }} title={`RSS is highest, ${format.bytes(rssPeak.bytes)} at ${when(rssPeak.at_ns)}: put A here (r)`}
           onPointerDown={(event) => event.stopPropagation()} onDblClick={(event) => event.stopPropagation()} onClick={() => choose({ at: "rss-peak" })}><i>▽</i><span>RSS peak {format.bytes(rssPeak.bytes)}</span></button>
       )}
       {chosen && slider("from", "Start of the window", "from", start, (t) => choose({ from: Math.min(t, end - 1) }, false), () => choose({ from: null }))}

@@ -3,7 +3,7 @@
 use super::taken::TakenSnapshot;
 use crate::commands::ps::mode;
 use crate::failure::Failure;
-use highwater_collector::CollectorClient;
+use highwater_collector::{CollectorClient, PageDetail, SnapshotRequest};
 use highwater_collector::protocol::{Detail, ProcessState};
 use highwater_symbols::Symbolizer;
 use highwater_view::{LiveProcess, LiveProcesses, LiveSnapshot};
@@ -46,7 +46,8 @@ impl LiveProcesses for LiveCollector {
     }
 
     fn snapshot(&self, pid: u32) -> Result<LiveSnapshot, String> {
-        let taken = self.client()?.snapshot(pid, Detail::Blocks, None).map_err(|error| error.to_string())?;
+        let wanted = SnapshotRequest { detail: Detail::Blocks, contents: None, pages: Some(PageDetail::Rows) };
+        let taken = self.client()?.snapshot_with(pid, wanted).map_err(|error| error.to_string())?;
         let line = |failure: Failure| failure.line().unwrap_or("it cannot be read").to_owned();
         let taken = TakenSnapshot::open(taken.file, &[], &mut Symbolizer::with_users_cache()).map_err(line)?;
         let breakdowns = taken.recording.breakdowns().map_err(|error| error.to_string())?;
