@@ -32,6 +32,7 @@ const STYLES: Styles = Styles::styled()
   highwater snapshot --name app             who holds its memory now
   highwater record --stream host:1234 ./app to 'highwater listen 1234' there, while it runs
   highwater app.hw                          what a file is, and who held the memory at its peak
+  highwater rss --pid 4711                  why a process takes this much memory: every byte of its RSS
   highwater report app.hw                   who holds the memory at the end
   highwater report app.hw --at peak         who held it when there was most
   highwater timeline app.hw                 live memory over time, as a chart
@@ -63,6 +64,8 @@ pub enum Command {
     Snapshot(commands::snapshot::SnapshotArgs),
     /// What a live process holds, repeatedly, and what grows
     Watch(commands::watch::Watch),
+    /// Where the resident memory of a process is, as rows that add up, and what would reduce it
+    Rss(commands::rss::Rss),
     /// Another sampling rate for a live process
     Set(commands::set::Set),
     /// Snapshots that programs took of themselves
@@ -119,7 +122,7 @@ pub enum Command {
 /// The commands by purpose, in the order of `--help`.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Record", &["record", "listen", "connect", "c-library"]),
-    ("Live", &["run", "ps", "snapshot", "watch", "set", "snapshots", "collector"]),
+    ("Live", &["run", "ps", "snapshot", "watch", "rss", "set", "snapshots", "collector"]),
     ("Analyse", &["report", "leaks", "growth", "diff", "objects", "timeline", "view", "info", "check"]),
     ("Convert", &["export", "import", "trim", "symbolize"]),
     ("Images", &["image"]),
@@ -331,7 +334,7 @@ fn metric_parser() -> impl TypedValueParser<Value = Metric> {
 }
 
 /// Parser for words with an explanation each.
-fn keyed_parser<T: Copy + Send + Sync + 'static, const N: usize>(
+pub fn keyed_parser<T: Copy + Send + Sync + 'static, const N: usize>(
     words: [(&'static str, &'static str, T); N],
 ) -> impl TypedValueParser<Value = T> {
     let values: Vec<PossibleValue> =

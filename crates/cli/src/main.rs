@@ -96,6 +96,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Snapshot(snapshot) => snapshot.run(&mut output),
         Command::Watch(watch) => watch.run(&mut output),
         Command::Set(set) => set.run(&mut output),
+        Command::Rss(rss) => rss.run(&mut output),
         Command::Snapshots(snapshots) => snapshots.run(&mut output),
         Command::Collector(collector) => collector.run(),
         Command::Listen(listen) => listen.run(),

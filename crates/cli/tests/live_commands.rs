@@ -352,7 +352,8 @@ fn contents_are_shown_of_the_largest_blocks_and_written_of_all() {
     assert_eq!(document["blocks"][1]["contents"], Value::Null);
     let document = kitchen.json("snapshot --contents 8");
     assert_eq!(document["largest_blocks"][0]["contents"], "646f75676820616e640a");
-    let asked = |bytes| CollectorRequest::Snapshot { pid: 7, detail: Detail::Blocks, contents: Some(bytes), pages: None };
+    let asked =
+        |bytes| CollectorRequest::Snapshot { pid: 7, detail: Detail::Blocks, contents: Some(bytes), pages: None };
     assert_eq!(kitchen.collector.asked(), [asked(64), asked(8), asked(8)]);
 
     let closed = ProcessInfo { allows_contents: false, ..process(7, "kitchen", ProcessState::Live) };

@@ -20,6 +20,7 @@ pub mod record;
 pub mod recorder;
 pub mod report;
 mod report_window;
+pub mod rss;
 pub mod run;
 pub mod set;
 pub mod snapshot;

@@ -5,7 +5,9 @@ use crate::live::{Asking, Delivery, ProcessChoice, TakenSnapshot, all, contents_
 use crate::output::{Output, say};
 use crate::print::cut;
 use clap::Args;
+use highwater_collector::PageDetail;
 use highwater_collector::contents::{Contents, read_contents};
+use highwater_collector::take::SnapshotRequest;
 use serde_json::Map;
 use std::io::BufReader;
 use std::path::PathBuf;
@@ -66,7 +68,9 @@ impl SnapshotArgs {
         }
         let detail = self.delivery.detail(with_contents)?;
         let wanted = self.contents.or(self.contents_dir.is_some().then_some(u64::MAX));
-        let taken = client.snapshot(process.pid, detail, wanted).map_err(Failure::fault)?;
+        let pages = self.delivery.wants_pages()?.then_some(PageDetail::Rows);
+        let wanted = SnapshotRequest { detail, contents: wanted, pages };
+        let taken = client.snapshot_with(process.pid, wanted).map_err(Failure::fault)?;
         let (into_files, shown) = match self.contents_dir {
             Some(_) => (taken.contents, None),
             None => (None, taken.contents),

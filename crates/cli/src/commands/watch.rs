@@ -11,18 +11,22 @@ use crate::print::colour::Style;
 use crate::print::figures::{Units, blocks_handed_out};
 use crate::print::heading;
 use crate::print::rows::{RowName, add_row};
+use crate::print::rss;
 use crate::print::screen::Screen;
 use crate::print::stack::{Depth, SiteView};
 use crate::print::table::{Align, Cell, Table};
+use crate::print::text::{fitted, printable};
 use clap::{Args, ValueEnum};
-use highwater_collector::CollectorClient;
 use highwater_collector::protocol::{CutInfo, Detail, ProcessInfo};
+use highwater_collector::take::SnapshotRequest;
+use highwater_collector::{CollectorClient, PageDetail};
 use highwater_formats::json::{self, DocumentStacks, StacksTooLarge};
 use highwater_model::groups::{GroupBy, GroupKey, Metric, Row, rows_named};
 use highwater_model::{
-    Catalog, CatalogIdentities, Naming, Nanos, RowIdentities, RowIdentity, Snapshot, TooManyCalls, parse_duration,
+    Catalog, CatalogIdentities, Naming, Nanos, RowIdentities, RowIdentity, RssBreakdown, Snapshot, TooManyCalls,
+    parse_duration,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -78,8 +82,10 @@ enum WatchOrder {
 
 /// How often signals are checked while waiting.
 const NAP: Duration = Duration::from_millis(20);
-/// Lines of a terminal that are not available to rows: the heading, the column names, and the cursor's line.
-const OTHER_LINES: usize = 4;
+/// Lines of a terminal that are not available to rows: the heading, the resident memory, the column names, and the cursor's line.
+const OTHER_LINES: usize = 5;
+/// Reading pages takes at most this part of the time.
+const PAGES_SHARE: u32 = 100;
 
 /// The maximum number of different calls in the stacks of one document. A document is a single line, so it is held in memory until it is printed.
 const MOST_CALLS: usize = 1 << 20;
@@ -115,6 +121,8 @@ struct Look<'a> {
     snapshot: &'a Snapshot,
     naming: &'a Naming,
     cut: &'a CutInfo,
+    /// Where the resident memory was when pages were last read.
+    resident: Option<&'a RssBreakdown>,
     rows: Vec<Watched>,
     seen: &'a WatchedFigures,
     first: &'a WatchedFigures,
@@ -150,10 +158,15 @@ impl Watch {
         let (mut first, mut last): (Option<WatchedFigures>, Option<WatchedFigures>) = (None, None);
         // The first look decides: the name of a row does not change while it is watched.
         let mut naming: Option<Naming> = None;
+        let mut pages_seen = PagesSeen::default();
         for number in 1.. {
             let began = Instant::now();
-            let taken = client.snapshot(process.pid, Detail::Sites, None).map_err(Failure::fault)?;
-            let snapshot = TakenSnapshot::open(taken.file, &[], &mut symbolizer)?.snapshot;
+            let pages = pages_seen.are_due(began).then_some(PageDetail::Rows);
+            let wanted = SnapshotRequest { detail: Detail::Sites, contents: None, pages };
+            let taken = client.snapshot_with(process.pid, wanted).map_err(Failure::fault)?;
+            let opened = TakenSnapshot::open(taken.file, &[], &mut symbolizer)?;
+            let (snapshot, breakdown) = (opened.snapshot, opened.breakdown);
+            pages_seen.note(began, &taken.cut, breakdown);
             let naming = match &mut naming {
                 Some(naming) => naming,
                 unknown => unknown.insert(self.names.of_snapshot(&snapshot)?),
@@ -165,6 +178,7 @@ impl Watch {
                 snapshot: &snapshot,
                 naming,
                 cut: &taken.cut,
+                resident: pages_seen.latest.as_ref(),
                 rows,
                 seen: &seen,
                 first: first.as_ref().unwrap_or(&seen),
@@ -286,7 +300,12 @@ impl Watch {
         }
         let line = parts.join("  ");
         let exited = if look.cut.exited { output.paint.paint(Style::Yellow, "  exited") } else { "".into() };
-        format!("{}{exited}\n", output.paint.paint(Style::Bold, &crate::print::text::printable(&line)))
+        let resident = look.resident.map(|resident| {
+            let line = rss::in_a_line(resident);
+            format!("{}\n", output.width.map_or_else(|| line.clone(), |width| fitted(&line, width)))
+        });
+        let line = output.paint.paint(Style::Bold, &printable(&line)).into_owned();
+        format!("{line}{exited}\n{}", resident.unwrap_or_default())
     }
 
     fn document(&self, look: &Look<'_>) -> Result<Value, StacksTooLarge> {
@@ -302,6 +321,9 @@ impl Watch {
         document["growth_blocks"] = number(growth_blocks);
         document["allocations_per_second"] = look.rate().into();
         document["cut"] = look.cut.to_json();
+        if let Some(resident) = look.resident {
+            document["rss"] = resident_rows(resident);
+        }
         let wanted = if self.top == 0 { usize::MAX } else { self.top };
         let chosen = &look.rows[..look.rows.len().min(wanted)];
         let mut stacks = DocumentStacks::with_most([&*look.snapshot.catalog], MOST_CALLS);
@@ -340,6 +362,42 @@ impl Look<'_> {
         let allocations = self.seen.handed_out.saturating_sub(then.handed_out);
         (seconds > 0.0).then(|| (allocations as f64 / seconds) as u64)
     }
+}
+
+/// When pages were last read, and what was found.
+#[derive(Default)]
+struct PagesSeen {
+    latest: Option<RssBreakdown>,
+    next: Option<Instant>,
+}
+
+impl PagesSeen {
+    fn are_due(&self, now: Instant) -> bool {
+        self.next.is_none_or(|next| next <= now)
+    }
+
+    /// Notes the pages of a snapshot, if they were read. Those of a large process are read less often.
+    fn note(&mut self, began: Instant, cut: &CutInfo, breakdown: Option<RssBreakdown>) {
+        if let Some(breakdown) = breakdown {
+            self.latest = Some(breakdown);
+            self.next = Some(began + Duration::from_nanos(cut.pages_ns).saturating_mul(PAGES_SHARE));
+        } else if !cut.no_pages.is_empty() {
+            self.latest = None;
+        }
+    }
+}
+
+/// The rows of the resident memory, by their keys.
+fn resident_rows(breakdown: &RssBreakdown) -> Value {
+    let rows: Map<String, Value> =
+        breakdown.rows.iter().map(|row| (row.kind.key().to_owned(), row.resident.into())).collect();
+    json!({
+        "at_ns": breakdown.at.0,
+        "rss_bytes": breakdown.process.rss,
+        "sum_bytes": breakdown.sum(),
+        "free_bytes": breakdown.knows_every_block.then(|| breakdown.free()),
+        "rows": rows,
+    })
 }
 
 fn number(number: i128) -> Value {

@@ -29,6 +29,20 @@ impl ProcessChoice {
         }
     }
 
+    /// Whether no process was named.
+    pub fn is_any(&self) -> bool {
+        self.pid.is_none() && self.name.is_none()
+    }
+
+    /// The pid of a process that no collector knows.
+    pub fn outside(&self) -> Result<u32, Failure> {
+        match (self.pid, &self.name) {
+            (Some(pid), _) => Ok(pid),
+            (None, Some(name)) => super::outside::by_name(name),
+            (None, None) => the_only_one(&[]).map(|process| process.pid),
+        }
+    }
+
     /// The chosen process; if none was named, the only live one.
     pub fn of<'a>(&self, processes: &'a [ProcessInfo]) -> Result<&'a ProcessInfo, Failure> {
         let chosen = match (self.pid, &self.name) {

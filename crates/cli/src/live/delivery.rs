@@ -20,7 +20,7 @@ use highwater_formats::json;
 use highwater_model::groups::Metric;
 use highwater_model::{Block, Snapshot, When};
 use highwater_query::{Filter, GroupBy};
-use highwater_store::write_snapshot;
+use highwater_store::write_snapshot_with_breakdown;
 use highwater_symbols::Symbolizer;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -174,6 +174,12 @@ impl Delivery {
         Ok(if blocks { Detail::Blocks } else { Detail::Sites })
     }
 
+    /// Whether the output has a place for the resident memory: a file that holds the whole snapshot, or a report.
+    pub fn wants_pages(&self) -> Result<bool, Failure> {
+        let ending = self.output.as_deref().map(Ending::of).transpose()?;
+        Ok(matches!(ending, Some(Ending::Snapshot)))
+    }
+
     /// The filters that select blocks.
     pub fn filters(&self) -> Vec<Filter> {
         self.view.selection.filters.of_blocks()
@@ -192,7 +198,7 @@ impl Delivery {
         match &self.output {
             None => self.report(command, taken, contents, more, output),
             Some(path) => match Ending::of(path)? {
-                Ending::Snapshot => write_snapshot_file(path, self.overwrite, snapshot),
+                Ending::Snapshot => write_snapshot_file(path, self.overwrite, taken),
                 Ending::Foreign(_, write) => self.write_foreign(path, write, snapshot, contents),
             },
         }
@@ -206,7 +212,7 @@ impl Delivery {
         mut more: Map<String, Value>,
         output: &mut Output,
     ) -> Result<(), Failure> {
-        let TakenSnapshot { recording, snapshot } = taken;
+        let TakenSnapshot { recording, snapshot, .. } = taken;
         let keep = self.view.selection.filters.keep();
         let keep = keep.as_ref().map(|keep| keep as &dyn Fn(&str) -> bool);
         let largest = contents.map(|contents| LargestBlocks::new(snapshot, keep, contents));
@@ -263,9 +269,12 @@ impl Delivery {
 }
 
 /// Writes a snapshot that every reading command opens.
-fn write_snapshot_file(path: &Path, overwrite: Overwrite, snapshot: &Snapshot) -> Result<(), Failure> {
+fn write_snapshot_file(path: &Path, overwrite: Overwrite, taken: &TakenSnapshot) -> Result<(), Failure> {
+    let TakenSnapshot { snapshot, breakdown, .. } = taken;
     create_file(path, overwrite, |file| {
-        let written = write_snapshot(file, &snapshot.source, &snapshot.catalog, &snapshot.accounts.to_state());
+        let state = snapshot.accounts.to_state();
+        let written =
+            write_snapshot_with_breakdown(file, &snapshot.source, &snapshot.catalog, &state, breakdown.as_ref());
         written.map(drop).map_err(|error| cannot_be_written(path, &error))
     })
 }

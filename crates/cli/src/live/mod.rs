@@ -6,6 +6,7 @@ mod collector;
 mod contents;
 pub mod contents_dir;
 mod delivery;
+pub mod outside;
 mod socket;
 mod taken;
 

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, reason};
 use clap::Args;
-use highwater_collector::CollectorClient;
+use highwater_collector::{CollectorClient, CollectorError};
 use highwater_model::parse_duration;
 use highwater_session::{SOCKET_VARIABLE, default_socket};
 use std::path::{Path, PathBuf};
@@ -55,6 +55,15 @@ fn parse_limit(text: &str) -> Result<Duration, String> {
 }
 
 impl Asking {
+    /// Connects to the collector; `None` if none listens.
+    pub fn connect_if_any(&self) -> Result<Option<CollectorClient>, Failure> {
+        match CollectorClient::with_limit(&self.socket.path()?, self.timeout) {
+            Ok(client) => Ok(Some(client)),
+            Err(CollectorError::Nobody(_)) => Ok(None),
+            Err(error) => Err(Failure::fault(error)),
+        }
+    }
+
     /// Connects to the collector; fails if none listens.
     pub fn connect(&self) -> Result<CollectorClient, Failure> {
         CollectorClient::with_limit(&self.socket.path()?, self.timeout).map_err(Failure::fault)

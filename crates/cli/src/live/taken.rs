@@ -1,7 +1,7 @@
 //! A snapshot sent by a collector, with function names added.
 
 use crate::failure::{Failure, reason};
-use highwater_model::{FrameId, Snapshot, Source, When};
+use highwater_model::{FrameId, RssBreakdown, Snapshot, Source, When};
 use highwater_query::{Filter, filtered_snapshot};
 use highwater_recorder::{add_type_facts, resolve_frames, resolve_jit_frames};
 use highwater_session::PerfMapFile;
@@ -19,6 +19,8 @@ pub struct TakenSnapshot {
     pub recording: Recording,
     /// Its snapshot, with names.
     pub snapshot: Snapshot,
+    /// Where the resident memory was, if that is known.
+    pub breakdown: Option<RssBreakdown>,
 }
 
 impl TakenSnapshot {
@@ -44,7 +46,8 @@ impl TakenSnapshot {
             resolve_jit_frames(catalog, &map, |frame| wanted.contains(&frame));
         }
         add_type_facts(catalog, symbolizer, &snapshot.accounts);
-        Ok(Self { recording, snapshot })
+        let breakdown = recording.breakdowns().map_err(unreadable)?.pop();
+        Ok(Self { recording, snapshot, breakdown })
     }
 }
 

@@ -10,6 +10,7 @@ pub mod heading;
 pub mod hex;
 pub mod progress;
 pub mod rows;
+pub mod rss;
 pub mod screen;
 pub mod stack;
 pub mod status;

@@ -267,7 +267,7 @@ impl Case<'_> {
     }
 
     fn quoted(&self, stack: StackId) -> String {
-        format!("`{}`", site_name(self.names, stack))
+        format!("`{}`", self.names.naming.shown(&site_name(self.names, stack)))
     }
 }
 
