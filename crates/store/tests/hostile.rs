@@ -424,3 +424,74 @@ fn figures_alone_that_cannot_be_are_damage() {
     assert_eq!(damage_of(both, sound, sound, 1), 1);
     assert_eq!((damage_of(SNAPSHOT, sound, sound, 0), damage_of(SNAPSHOT, sound, sound, 1)), (1, 0));
 }
+
+const RSS: u8 = 9;
+
+/// The fields of an rss block before its columns: 20 numbers and an empty name (docs/format.md §17).
+fn rss(columns: &[(u8, Vec<u8>)]) -> (u8, Vec<u8>) {
+    (RSS, [varints(&[0; 21]), plain(columns)].concat())
+}
+
+#[test]
+fn malformed_breakdowns_of_resident_memory_are_damage() {
+    const BYTES: u64 = 1 << 60;
+    let area = |start: u64, runs: u64| varints(&[0, start, runs]);
+    let run = |pages, live, owner| vec![(4, varints(&[pages])), (5, varints(&[live])), (6, varints(&[owner]))];
+    let with_area = |area: Vec<u8>, run: Vec<(u8, Vec<u8>)>| rss(&[vec![(3, area)], run].concat());
+    let malformed = [
+        (RSS, Vec::new()),
+        (RSS, varints(&[1 << 62; 20])),
+        rss(&[(0, varints(&[3, 1, 1, 0, 2, 1, 1, 0]))]),
+        rss(&[(0, varints(&[3, u64::MAX, 1, 0]))]),
+        rss(&[(0, varints(&[3, BYTES, 0, 0, 4, BYTES, 0, 0]))]),
+        rss(&[(0, varints(&[3, 1]))]),
+        rss(&[(1, varints(&[1 << 32, 0, 0, 0, 0, 0, 0]))]),
+        rss(&[(1, varints(&[0, 0, BYTES + 1, 0, 0, 0, 0]))]),
+        rss(&[(2, varints(&[200]))]),
+        with_area(area(1, 1), run(0, 0, 0)),
+        with_area(area(1, 1), run(1, 4097, 0)),
+        with_area(area(1, 1), run(1, 0, 4)),
+        with_area(area(1, 1), run(1 << 32, 0, 0)),
+        with_area(area(1 << 52, 1), run(1, 0, 0)),
+        with_area(area((1 << 52) - 1, 1), run(9, 0, 0)),
+        with_area(area(1, 0), run(1, 0, 0)),
+        with_area(area(1, u64::MAX), run(1, 0, 0)),
+        rss(&[(3, varints(&[0, 5, 0, 0, 4, 0]))]),
+    ];
+    for (number, block) in malformed.into_iter().enumerate() {
+        let recording = Recording::from_bytes(file(&[(SOURCE, varints(&[0; 7])), block])).unwrap();
+        assert_eq!(recording.breakdowns().unwrap(), [], "block {number}");
+        let damage = recording.damage();
+        assert!(damage.len() == 1 && damage[0].what.contains("malformed"), "block {number}: {damage:?}");
+    }
+}
+
+#[test]
+fn kinds_of_later_versions_are_added_to_what_is_not_explained() {
+    use highwater_model::{BreakdownReason, RssKind, RssRow};
+    let rows = varints(&[1, 4096, 0, 0, 16, 100, 10, 1, 17, 200, 20, 2, u64::MAX, 300, 30, 3]);
+    let payload = [varints(&[5, 77, 1 << 40]), varints(&[0; 18]), plain(&[(0, rows)])].concat();
+    let recording = Recording::from_bytes(file(&[(SOURCE, varints(&[0; 7])), (RSS, payload)])).unwrap();
+    let [breakdown] = &recording.breakdowns().unwrap()[..] else { panic!("{:?}", recording.damage()) };
+    let other = RssRow { kind: RssKind::Other, resident: 600, size: 660, swapped: 6 };
+    assert_eq!((breakdown.rows[1], breakdown.rows.len(), breakdown.sum()), (other, 2, 4696));
+    assert_eq!((breakdown.reason, recording.damage()), (BreakdownReason::Request, vec![]));
+}
+
+#[test]
+fn a_breakdown_of_forged_stacks_shows_them_as_unknown() {
+    let site = varints(&[1 << 31, 1 << 31, 1, 8, 8, 8, 4096]);
+    let recording = Recording::from_bytes(file(&[(SOURCE, varints(&[0; 7])), rss(&[(1, site)])])).unwrap();
+    let breakdowns = recording.breakdowns().unwrap();
+    let found = breakdowns[0].sites[0];
+    assert_eq!((found.stack, found.tag, found.live), (StackId::UNKNOWN, TagId::NONE, 8));
+    assert!(recording.damage()[0].what.contains("lost"));
+}
+
+#[test]
+fn a_column_that_unpacks_to_far_more_than_it_takes_is_refused() {
+    let runs = vec![1; 1 << 20];
+    let payload = [varints(&[0; 21]), compressed(4, &runs)].concat();
+    let recording = Recording::from_bytes(file(&[(SOURCE, varints(&[0; 7])), (RSS, payload)])).unwrap();
+    assert_eq!((recording.breakdowns().unwrap().len(), recording.damage().len()), (0, 1));
+}

@@ -24,6 +24,7 @@ NO_ALLOCATION = WORD
 UNKNOWN_THREAD = (1 << 53) - 1
 
 SOURCE, CATALOG, EVENTS, KEYFRAME, LIVE_BLOCKS, INDEX, END = range(1, 8)
+RSS = 9
 BLOCK_KINDS_IN_INDEX = (SOURCE, CATALOG, EVENTS, KEYFRAME, LIVE_BLOCKS)
 
 SOURCE_KINDS = ["native", "memtrace", "objlog", "events", "image"]
@@ -842,6 +843,80 @@ def read_live_blocks(payload, state):
         state.blocks[number] = Block(number, address, size, time, threads[owner], stack, tag, surplus, weight)
 
 
+# ---- §17: resident memory ------------------------------------------------------------------------------------------
+
+
+RSS_FIELDS = ["uncertain", "rss", "rss_after", "rss_peak", "anonymous", "data", "swap", "page_tables", "huge", "threads",
+              "pss", "lazily_free", "limit", "used", "arenas", "trim", "other_tops"]
+MOST_BYTES = 1 << 60
+LAST_ROW_KIND = 16
+
+
+def require_bounded(rows):
+    require(all(sum(column) <= MOST_BYTES for column in zip(*rows)), "a sum of resident memory is too large")
+
+
+def read_rss_rows(column):
+    rows = []
+    while not column.at_end():
+        kind, resident, beyond, swapped = column.numbers(4)
+        kind = min(kind, LAST_ROW_KIND)
+        row = [kind, resident, resident + beyond, swapped]
+        if rows and rows[-1][0] == kind == LAST_ROW_KIND:
+            row = [kind] + [a + b for a, b in zip(rows.pop()[1:], row[1:])]
+        require(not rows or rows[-1][0] < kind, "rows are out of order")
+        rows.append(row)
+    require_bounded([row[1:] for row in rows])
+    return rows
+
+
+def read_rss_areas(areas, runs, sites):
+    found, end = [], 0
+    while not areas.at_end():
+        kind, page, count = areas.numbers(3)
+        require(page * 4096 >= end, "areas are out of order")
+        area = {"kind": min(kind, 2), "start": page * 4096, "runs": []}
+        for _ in range(count):
+            pages, live, owner = (column.number() for column in runs)
+            require(0 < pages < 1 << 32 and live <= 4096 and owner < 4 + sites, "a run of pages is malformed")
+            area["runs"].append([pages, live, owner])
+            page += pages
+        end = page * 4096
+        require(end < WORD, "an area reaches too far")
+        found.append(area)
+    require(all(column.at_end() for column in runs), "there are runs of no area")
+    return found
+
+
+def read_rss(payload, catalog):
+    varints = Varints(payload)
+    time, reason, flags = varints.numbers(3)
+    fields = dict(zip(RSS_FIELDS, varints.numbers(len(RSS_FIELDS))))
+    require(all(number <= MOST_BYTES for number in fields.values()), "a figure of resident memory is too large")
+    allocator = varints.text()
+    columns = [Varints(column) for column in unpack_columns(varints, 7, 1 << 26).values()]
+    rows = read_rss_rows(columns[0])
+    sites, is_lost = [], False
+    while not columns[1].at_end():
+        stack, tag, *figures = columns[1].numbers(7)
+        is_lost |= stack >= len(catalog.nodes) or tag >= len(catalog.tags)
+        sites.append([stack, tag, *figures])
+    require_bounded([site[2:] for site in sites])
+    files = []
+    while not columns[2].at_end():
+        files.append([columns[2].text(), *columns[2].numbers(2)])
+    require_bounded([file[1:] for file in files])
+    areas = read_rss_areas(columns[3], columns[4:], len(sites))
+    entries = len(rows) + len(sites) + len(files) + len(areas) + sum(len(area["runs"]) for area in areas)
+    require(entries <= 4 * (len(payload) + 1), "resident memory has too many entries")
+    for bit, names in [(1, ["pss"]), (2, ["lazily_free"]), (3, ["limit", "used"]), (4, ["trim"])]:
+        if not flags >> bit & 1:
+            fields.update({name: None for name in names})
+    return is_lost, {"at": time, "reason": reason if reason <= 3 else 0, "knows_every_block": flags & 1 == 1,
+                     "trim_is_upper_bound": flags & 32 == 32, "allocator": allocator, "rows": rows, "sites": sites,
+                     "files": files, "areas": areas, **fields}
+
+
 # ---- §1, §2, §8, §11: the file ------------------------------------------------------------------------------------
 
 
@@ -991,10 +1066,12 @@ class Replay:
         self.summaries_agree = True
         self.marks = []
         self.gauges = []
+        self.breakdowns = []
         self.steps_checksum = 0
         self.each(SOURCE, lambda _, payload: self.source.update(read_source(payload)))
         self.each(CATALOG, self.catalog.add)
         self.each(EVENTS, self.extend_duration)
+        self.each(RSS, self.take_breakdown)
         for position, (at, kind, _, payload) in enumerate(file.blocks):
             try:
                 if kind == EVENTS:
@@ -1011,6 +1088,12 @@ class Replay:
                     use(at, payload)
                 except Malformed:
                     self.file.damage.append(at)
+
+    def take_breakdown(self, at, payload):
+        is_lost, breakdown = read_rss(payload, self.catalog)
+        if is_lost:
+            self.file.damage.append(at)
+        self.breakdowns.append(breakdown)
 
     def extend_duration(self, _, payload):
         summary = read_summary(Varints(payload))
@@ -1162,6 +1245,7 @@ class Replay:
             "modules": list(self.catalog.module_texts()),
             "marks": self.marks,
             "gauges": self.gauges,
+            "breakdowns": sorted(self.breakdowns, key=lambda breakdown: breakdown["at"]),
             "keyframes": len(self.keyframes),
             "keyframe_checks": self.keyframes,
         }

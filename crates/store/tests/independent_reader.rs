@@ -4,9 +4,11 @@
 //! [`Recording`]'s answers. It has every total, and a checksum of every step, so any difference in any field of any step shows.
 
 use highwater_model::{
-    AccountsState, AddressLedger, AddressSpace, Anomaly, Blocks, Catalog, Clock, ColumnRange, Event, EventKind,
-    Figures, FrameId, FrameText, Heap, KnownFigures, Module, Nanos, Op, Placement, SampleSpacing, Source, SourceKind,
-    StackId, Step, StoreId, Tag, TagId, ThreadId, Weight, WordSampling, mapped_address,
+    AccountsState, AddressLedger, AddressSpace, AllocatorMemory, Anomaly, AreaKind, Blocks, BreakdownReason, Catalog,
+    Clock, ColumnRange, Event, EventKind, Figures, FilePages, FrameId, FrameText, Heap, HeapArea, KnownFigures,
+    MemoryLimit, Module, Nanos, Op, PageOwner, PageRun, Placement, ProcessMemory, RssBreakdown, RssKind, RssRow,
+    SampleSpacing, SitePages, Source, SourceKind, StackId, Step, StoreId, Tag, TagId, ThreadId, Weight, WordSampling,
+    mapped_address,
 };
 use highwater_store::{EventLog, Recording, Spacing, Writer, write_snapshot, write_states};
 use std::collections::BTreeMap;
@@ -282,12 +284,68 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
         ("modules", Json::List(modules.collect())),
         ("marks", Json::List(marks.collect())),
         ("gauges", Json::List(gauges.collect())),
+        ("breakdowns", Json::List(recording.breakdowns().unwrap().iter().map(breakdown_json).collect())),
         ("keyframes", Json::Number(agreement.keyframes.len() as u64)),
         ("keyframe_checks", Json::List(checks.collect())),
     ]);
     let mut out = String::new();
     all.write(0, &mut out);
     out
+}
+
+fn breakdown_json(breakdown: &RssBreakdown) -> Json {
+    let numbers = |values: &[u64]| Json::List(values.iter().map(|&value| Json::Number(value)).collect());
+    let known = |value: Option<u64>| value.map_or(Json::Null, Json::Number);
+    let RssBreakdown { process, allocator, .. } = breakdown;
+    let rows = breakdown.rows.iter().map(|row| numbers(&[row.kind as u64, row.resident, row.size, row.swapped]));
+    let sites = breakdown.sites.iter().map(|site| {
+        let SitePages { stack, tag, blocks, live, usable, resident, pinned } = *site;
+        numbers(&[stack.0.into(), tag.0.into(), blocks, live, usable, resident, pinned])
+    });
+    let files = breakdown
+        .files
+        .iter()
+        .map(|file| Json::List(vec![Json::text(&file.path), Json::Number(file.shared), Json::Number(file.private)]));
+    let owner = |owner| match owner {
+        PageOwner::Absent => 0,
+        PageOwner::Free => 1,
+        PageOwner::Several => 2,
+        PageOwner::Allocator => 3,
+        PageOwner::Site(site) => 4 + u64::from(site),
+    };
+    let areas = breakdown.areas.iter().map(|area| {
+        let runs = area.runs.iter().map(|run| numbers(&[run.pages.into(), run.live.into(), owner(run.owner)]));
+        let (kind, start) = (Json::Number(area.kind as u64), Json::Number(area.start));
+        Json::object([("kind", kind), ("start", start), ("runs", Json::List(runs.collect()))])
+    });
+    Json::object([
+        ("at", Json::Number(breakdown.at.0)),
+        ("reason", Json::Number(breakdown.reason as u64)),
+        ("knows_every_block", Json::Bool(breakdown.knows_every_block)),
+        ("uncertain", Json::Number(breakdown.uncertain)),
+        ("rss", Json::Number(process.rss)),
+        ("rss_after", Json::Number(process.rss_after)),
+        ("rss_peak", Json::Number(process.rss_peak)),
+        ("anonymous", Json::Number(process.anonymous)),
+        ("data", Json::Number(process.data)),
+        ("swap", Json::Number(process.swap)),
+        ("page_tables", Json::Number(process.page_tables)),
+        ("huge", Json::Number(process.huge)),
+        ("threads", Json::Number(process.threads)),
+        ("pss", known(process.pss)),
+        ("lazily_free", known(process.lazily_free)),
+        ("limit", known(process.limit.map(|limit| limit.bytes))),
+        ("used", known(process.limit.map(|limit| limit.used))),
+        ("allocator", Json::text(&allocator.name)),
+        ("arenas", Json::Number(allocator.arenas)),
+        ("trim", known(allocator.trim)),
+        ("trim_is_upper_bound", Json::Bool(allocator.trim_is_upper_bound)),
+        ("other_tops", Json::Number(allocator.other_tops)),
+        ("rows", Json::List(rows.collect())),
+        ("sites", Json::List(sites.collect())),
+        ("files", Json::List(files.collect())),
+        ("areas", Json::List(areas.collect())),
+    ])
 }
 
 fn require_command(name: &str) {
@@ -584,6 +642,79 @@ fn promotions_and_counted_samples_are_read() {
 #[test]
 fn a_file_that_rounded_record_by_record_is_read() {
     assert_agreement("old_estimates", include_bytes!("fixtures/before_estimates.hw"), Agreement::full);
+}
+
+/// A breakdown with every field, of a process with these sites.
+fn breakdown(at: u64, stack: StackId, tag: TagId) -> RssBreakdown {
+    let row = |kind: RssKind, resident| RssRow { kind, resident, size: resident + 100, swapped: resident / 2 };
+    let site =
+        |stack, blocks| SitePages { stack, tag, blocks, live: 3 << 20, usable: 4 << 20, resident: 5000, pinned: 8192 };
+    let run = |pages, live, owner| PageRun { pages, live, owner };
+    let runs = vec![
+        run(1, 0, PageOwner::Allocator),
+        run(100_000, 0, PageOwner::Free),
+        run(3, 4096, PageOwner::Site(1)),
+        run(2, 17, PageOwner::Several),
+        run(u32::MAX, 0, PageOwner::Absent),
+    ];
+    RssBreakdown {
+        at: Nanos(at),
+        reason: BreakdownReason::Mark,
+        rows: RssKind::ALL.iter().map(|&kind| row(kind, 4096 * (1 + kind as u64))).collect(),
+        process: ProcessMemory {
+            rss: 612 << 10,
+            rss_after: 616 << 10,
+            rss_peak: 1 << 40,
+            anonymous: 3,
+            data: 4,
+            pss: Some(5),
+            swap: 6,
+            page_tables: 7,
+            huge: 8,
+            lazily_free: Some(0),
+            threads: 9,
+            limit: Some(MemoryLimit { bytes: 10, used: 11 }),
+        },
+        allocator: AllocatorMemory {
+            name: "glibc 2.36".into(),
+            arenas: 2,
+            trim: Some(12),
+            trim_is_upper_bound: true,
+            other_tops: 13,
+        },
+        knows_every_block: true,
+        uncertain: 14,
+        sites: vec![site(StackId::UNKNOWN, 1), site(stack, 70_000)],
+        files: vec![FilePages { path: "/usr/lib/x.so (deleted)".into(), shared: 4096, private: 0 }],
+        areas: vec![
+            HeapArea { kind: AreaKind::Main, start: 0x5555_0000_0000, runs: runs.clone() },
+            HeapArea { kind: AreaKind::Allocator, start: 0x7fff_0000_0000, runs },
+        ],
+    }
+}
+
+#[test]
+fn where_the_resident_memory_was_is_read() {
+    let mut catalog = Catalog::default();
+    let mut writer = Writer::new(Vec::new(), &source()).unwrap();
+    let place = Placement { address: 4096, size: 10, ..Placement::default() };
+    let event = Event { time: Nanos(5), thread: ThreadId(1), kind: EventKind::Allocate(place) };
+    writer.append(&[event], &catalog).unwrap();
+    let stack = catalog.intern_stack(&[frame("make", 3, 0x1000)]);
+    // Later ones first: a reader sorts them.
+    assert!(writer.add_breakdown(&breakdown(70, stack, TagId::NONE), &catalog).unwrap());
+    assert!(writer.add_breakdown(&RssBreakdown { at: Nanos(60), ..RssBreakdown::default() }, &catalog).unwrap());
+    let (_, whole) = writer.finish(&catalog, &source()).unwrap();
+    assert_agreement("breakdowns", &whole, Agreement::full);
+    assert_eq!(Recording::from_bytes(whole.clone()).unwrap().breakdowns().unwrap().len(), 2);
+    // Damage to one, to a catalog that one refers to, and a file without an end.
+    let (at, _) = nth_block(&whole, 9, 0);
+    let mut damaged = whole.clone();
+    damaged[at + 40] ^= 1;
+    assert_agreement("damaged_breakdown", &damaged, Agreement::full);
+    let (end, _) = nth_block(&whole, 4, 0);
+    let no_index = |_: &Recording| Agreement { keyframes: Vec::new(), index: None, lost_event_blocks: 0 };
+    assert_agreement("cut_after_breakdowns", &whole[..end], no_index);
 }
 
 #[test]

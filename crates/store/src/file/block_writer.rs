@@ -6,8 +6,9 @@ use super::frame::{self, BLOCK_HEADER, BlockKind};
 use super::index::{self, Content, Entry};
 use super::keyframe;
 use super::live_blocks::{LiveEncoder, MOST_LIVE};
+use super::rss_block;
 use super::source;
-use highwater_model::{AccountsState, Anomalies, Catalog, Source};
+use highwater_model::{AccountsState, Anomalies, Catalog, RssBreakdown, Source};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 
@@ -59,23 +60,27 @@ pub struct BlockWriter<S: FileSink> {
 impl<S: FileSink> BlockWriter<S> {
     /// Begins a file of a version: writes its header and its source.
     pub fn new(sink: S, source: &Source, version: u16) -> io::Result<Self> {
-        let mut writer = Self::behind(sink, 0, Vec::new(), CatalogExtent::default())?;
+        let mut writer = Self::behind(sink, 0, 0, Vec::new(), CatalogExtent::default())?;
         writer.write(&frame::file_header(version))?;
         writer.add_source(source)?;
         Ok(writer)
     }
 
-    /// Continues after `length` bytes with these blocks, which hold the catalog up to `catalog_written`.
-    pub fn behind(sink: S, length: u64, entries: Vec<Entry>, catalog_written: CatalogExtent) -> io::Result<Self> {
-        let sequence = entries.last().map_or(0, |entry| entry.sequence.wrapping_add(1));
+    /// Continues after `length` bytes with these blocks, which hold the catalog up to `catalog_written`. The next block gets the number `sequence`.
+    pub fn behind(
+        sink: S,
+        length: u64,
+        sequence: u32,
+        entries: Vec<Entry>,
+        catalog_written: CatalogExtent,
+    ) -> io::Result<Self> {
         let (block, packer) = (Vec::new(), ColumnPacker::new()?);
         Ok(Self { sink, block, length, sequence, packer, catalog_written, entries, failed: None })
     }
 
     /// A writer that continues like this one, after a copy of the bytes written so far.
     pub fn fork<T: FileSink>(&self, copy: T) -> io::Result<BlockWriter<T>> {
-        let forked = BlockWriter::behind(copy, self.length, self.entries.clone(), self.catalog_written)?;
-        Ok(BlockWriter { sequence: self.sequence, ..forked })
+        BlockWriter::behind(copy, self.length, self.sequence, self.entries.clone(), self.catalog_written)
     }
 
     /// The destination of the bytes.
@@ -154,6 +159,19 @@ impl<S: FileSink> BlockWriter<S> {
             Ok(Some(Content::Source))
         })?;
         Ok(())
+    }
+
+    /// Appends a breakdown of resident memory; its handles must be in the catalog that was written. False if no file can hold it: a hostile program can make
+    /// its figures absurd.
+    pub fn add_breakdown(&mut self, breakdown: &RssBreakdown) -> io::Result<bool> {
+        self.fail_again()?;
+        if !rss_block::is_sound(breakdown) {
+            return Ok(false);
+        }
+        frame::begin(&mut self.block);
+        rss_block::encode(breakdown, &mut self.packer, &mut self.block)?;
+        self.write_block(BlockKind::Rss)?;
+        Ok(true)
     }
 
     /// Marks the stream: its sender reads the answers of the receiver.

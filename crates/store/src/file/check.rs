@@ -14,6 +14,8 @@ pub struct CheckReport {
     pub events: u64,
     /// Keyframes compared with the replay.
     pub keyframes: u64,
+    /// Breakdowns of resident memory.
+    pub breakdowns: u64,
     /// All violations found, in words.
     pub violations: Vec<String>,
     /// Source locations that the writer of the recording marked as guesses.
@@ -35,8 +37,13 @@ impl Recording {
         // After an unreadable block, nothing can be compared until the next keyframe.
         let mut lost = false;
         let entries = self.entries();
+        let unlisted = self.unlisted()?;
+        let mut skipped = unlisted.iter().peekable();
         let mut sequence = entries.first().map_or(0, |entry| entry.sequence);
         for (at, entry) in entries.iter().enumerate() {
+            while let Some(block) = skipped.next_if(|block| block.offset < entry.offset) {
+                sequence = sequence.wrapping_add(u32::from(block.header.sequence == sequence));
+            }
             // Without an index, an unreadable block shows only as a gap in the sequence numbers.
             lost |= entry.sequence != sequence;
             sequence = entry.sequence.wrapping_add(1);
@@ -79,6 +86,9 @@ impl Recording {
         if !lost {
             report.violations.extend(self.violations(ledger.accounts()));
         }
+        let (breakdowns, violations) = self.check_breakdowns()?;
+        report.breakdowns = breakdowns;
+        report.violations.extend(violations);
         progress(1.0);
         report.guessed_locations = ledger.accounts().anomalies().get(Anomaly::GuessedLocation);
         report.violations.dedup();

@@ -53,11 +53,13 @@ pub enum BlockKind {
     End = 7,
     /// In streams only, and empty: the sender reads answers, and waits for one at the end.
     Stream = 8,
+    /// The breakdown of resident memory at one instant. Not in the index.
+    Rss = 9,
 }
 
 impl BlockKind {
     fn from_number(number: u8) -> Option<Self> {
-        const ALL: [BlockKind; 8] = [
+        const ALL: [BlockKind; 9] = [
             BlockKind::Source,
             BlockKind::Catalog,
             BlockKind::Events,
@@ -66,6 +68,7 @@ impl BlockKind {
             BlockKind::Index,
             BlockKind::End,
             BlockKind::Stream,
+            BlockKind::Rss,
         ];
         ALL.into_iter().find(|&kind| kind as u8 == number)
     }

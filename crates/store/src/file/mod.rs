@@ -25,6 +25,7 @@
 //! * *Files are read, not mapped*: a file that shrinks while it is read gives an error, not a signal. There is no unsafe code.
 
 mod block_writer;
+mod breakdowns;
 mod bytes;
 mod catalog;
 mod check;
@@ -51,11 +52,13 @@ mod prediction;
 mod recording;
 mod remarks;
 mod replay;
+mod rss_block;
 mod scan;
 mod segments;
 mod snapshot_writer;
 mod source;
 mod step_writer;
+mod unlisted;
 mod varint;
 mod walk;
 mod writer;

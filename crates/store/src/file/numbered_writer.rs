@@ -5,7 +5,7 @@ use super::keyframe;
 use super::step_writer::StepWriter;
 use super::writer::Written;
 use highwater_model::{
-    Accounts, AccountsState, AllocId, BlockExtent, Catalog, NumberLedger, Op, Source, Step, StepSink,
+    Accounts, AccountsState, AllocId, BlockExtent, Catalog, NumberLedger, Op, RssBreakdown, Source, Step, StepSink,
 };
 use std::io;
 
@@ -54,6 +54,11 @@ impl<S: FileSink> NumberedWriter<S> {
             Op::Free { id } | Op::Reallocate { id, .. } => of_block(id),
             _ => BlockExtent::default(),
         }
+    }
+
+    /// Writes a breakdown of resident memory. Its handles refer to `catalog`. False if no file can hold it.
+    pub fn add_breakdown(&mut self, breakdown: &RssBreakdown, catalog: &Catalog) -> io::Result<bool> {
+        self.pen.add_breakdown(breakdown, catalog)
     }
 
     /// Ends the file: the last keyframe, the source, the index.

@@ -197,8 +197,11 @@ impl Recording {
     }
 
     pub(super) fn note_damage(&self, entry: &Entry, what: &'static str) {
-        let Entry { offset, .. } = *entry;
-        self.damaged().entry(offset).or_insert(Damage { offset, length: entry.end() - offset, what: what.into() });
+        self.note_damage_between(entry.offset, entry.end(), what);
+    }
+
+    pub(super) fn note_damage_between(&self, offset: u64, end: u64, what: &'static str) {
+        self.damaged().entry(offset).or_insert(Damage { offset, length: end - offset, what: what.into() });
     }
 
     fn read_catalog(&mut self) -> io::Result<()> {
@@ -302,6 +305,10 @@ impl Recording {
             }
         }
         stats
+    }
+
+    pub(super) fn bytes(&self) -> &Bytes {
+        &self.bytes
     }
 
     pub(super) fn entries(&self) -> &[Entry] {

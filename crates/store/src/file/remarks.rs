@@ -27,11 +27,6 @@ impl Recording {
         Ok(marks)
     }
 
-    /// Where the resident memory was, at the instants at which that was recorded, in time order.
-    pub fn breakdowns(&self) -> Result<Vec<highwater_model::RssBreakdown>, RecordingError> {
-        Ok(Vec::new())
-    }
-
     /// The gauges, in order.
     pub fn gauges(&self) -> Result<Vec<GaugeReading>, RecordingError> {
         let (mut gauges, mut names) = (Vec::new(), self.names());

@@ -81,7 +81,7 @@ impl Scan {
             Some(BlockKind::Events) => EventsSummary::read(&mut input).map(Content::Events),
             Some(BlockKind::Keyframe) => KeyframeSummary::read(&mut input).map(Content::Keyframe),
             Some(BlockKind::LiveBlocks) => Some(Content::LiveBlocks),
-            Some(BlockKind::Index | BlockKind::Stream) | None => return,
+            Some(BlockKind::Index | BlockKind::Stream | BlockKind::Rss) | None => return,
             Some(BlockKind::End) => {
                 self.complete = true;
                 return;

@@ -2,7 +2,9 @@
 
 use super::block_writer::{BlockWriter, FileSink};
 use super::writer::Written;
-use highwater_model::{Accounts, AccountsState, Block, Catalog, Figures, Sites, Source, StackId, Totals, laws};
+use highwater_model::{
+    Accounts, AccountsState, Block, Catalog, Figures, RssBreakdown, Sites, Source, StackId, Totals, laws,
+};
 use std::io;
 
 /// Writes a state as a `.hw` file of its own. Its handles refer to `catalog`. The source is marked as a snapshot, and its duration is set to the time
@@ -21,13 +23,13 @@ pub fn write_snapshot<S: FileSink>(
     write_snapshot_with_breakdown(sink, source, catalog, state, None)
 }
 
-/// The same, with a breakdown of the resident memory at its instant.
+/// The same, with a breakdown of the resident memory at its instant. One with figures that no file can hold is left out.
 pub fn write_snapshot_with_breakdown<S: FileSink>(
     sink: S,
     source: &Source,
     catalog: &Catalog,
     state: &AccountsState,
-    _breakdown: Option<&highwater_model::RssBreakdown>,
+    breakdown: Option<&RssBreakdown>,
 ) -> io::Result<(S, Written)> {
     check_number_of_blocks(state, source.aggregated)?;
     debug_assert!(is_ordered(state), "blocks are out of order");
@@ -37,6 +39,9 @@ pub fn write_snapshot_with_breakdown<S: FileSink>(
     let mut out = BlockWriter::new(sink, &source, super::writer::version_for(&source))?;
     out.add_catalog(catalog)?;
     out.add_keyframe(state, &state.anomalies)?;
+    if let Some(breakdown) = breakdown {
+        out.add_breakdown(breakdown)?;
+    }
     let (bytes, sink) = out.finish(&source)?;
     Ok((sink, Written { events: state.events, bytes }))
 }

@@ -5,7 +5,7 @@ use super::events::MOST_STEPS;
 use super::events_encoder::EventsEncoder;
 use super::index::Content;
 use super::writer::{Spacing, Written, version_for};
-use highwater_model::{Accounts, Anomaly, BlockExtent, Catalog, PlainEvent, Source, Step, StepSink};
+use highwater_model::{Accounts, Anomaly, BlockExtent, Catalog, PlainEvent, RssBreakdown, Source, Step, StepSink};
 use std::io;
 
 /// Space for one raw event that results in several steps.
@@ -168,6 +168,15 @@ impl<S: FileSink> StepWriter<S> {
         let mut anomalies = *accounts.anomalies();
         anomalies.add(Anomaly::DroppedEvent, self.left_out);
         self.out.add_keyframe(accounts.state(), &anomalies)
+    }
+
+    /// Writes a breakdown of resident memory, so that a reader sees it even if this process dies. Its handles refer to `catalog`. False if no file can hold
+    /// it.
+    pub fn add_breakdown(&mut self, breakdown: &RssBreakdown, catalog: &Catalog) -> io::Result<bool> {
+        self.out.add_catalog(catalog)?;
+        let is_written = self.out.add_breakdown(breakdown)?;
+        self.out.flush()?;
+        Ok(is_written)
     }
 
     /// Reports progress if there were no events for a while: writes the source, with its duration as known now.

@@ -3,12 +3,11 @@
 use super::block_writer::{BlockWriter, FileSink};
 use super::bytes::Bytes;
 use super::catalog::CatalogExtent;
-use super::frame::{self, FILE_HEADER};
-use super::index::Entry;
+use super::frame;
 use super::recording::Recording;
 use super::step_writer::StepWriter;
 use crate::new_file::open_or_replace;
-use highwater_model::{Accounts, AddressLedger, Anomaly, Catalog, Clock, Event, Source, SourceKind};
+use highwater_model::{Accounts, AddressLedger, Anomaly, Catalog, Clock, Event, RssBreakdown, Source, SourceKind};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
@@ -93,7 +92,8 @@ impl Writer<File> {
         let entries = recording.entries().to_vec();
         // In a damaged recording, the last keyframe may be ahead of the readable events.
         let keyframe_events = recording.keyframes().next_back().map_or(0, |(_, keyframe)| keyframe.events);
-        let length = entries.iter().map(Entry::end).max().unwrap_or(0).max(FILE_HEADER as u64);
+        let after = recording.after_last_block()?;
+        let length = after.offset;
         file.set_len(length)?;
         let version = match recording.stats().version {
             // The added events may have estimates, whose sums are rounded last.
@@ -102,7 +102,7 @@ impl Writer<File> {
         };
         file.write_all_at(&frame::file_header(version), 0)?;
         file.seek(SeekFrom::Start(length))?;
-        let out = BlockWriter::behind(file, length, entries, CatalogExtent::of(recording.catalog()))?;
+        let out = BlockWriter::behind(file, length, after.sequence, entries, CatalogExtent::of(recording.catalog()))?;
         let pen = StepWriter::behind(out, &accounts, keyframe_events.min(accounts.events()));
         Ok(Self { ledger: AddressLedger::from_accounts(accounts), pen })
     }
@@ -172,6 +172,11 @@ impl<S: FileSink> Writer<S> {
         self.pen.fail_again()?;
         self.ledger.note(anomaly, count, self.pen.scribe());
         self.pen.event_done(self.ledger.accounts(), catalog)
+    }
+
+    /// Writes a breakdown of resident memory. Its handles refer to `catalog`. False if no file can hold it.
+    pub fn add_breakdown(&mut self, breakdown: &RssBreakdown, catalog: &Catalog) -> io::Result<bool> {
+        self.pen.add_breakdown(breakdown, catalog)
     }
 
     /// Writes the appended events, so that a reader sees them even if this process dies.

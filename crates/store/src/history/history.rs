@@ -5,7 +5,9 @@ use super::cache::Cache;
 use super::index::HistoryIndex;
 use super::work::{Cancelled, Work};
 use crate::{Damage, Recording, RecordingError};
-use highwater_model::{Catalog, GaugeReading, NamedInstant, Nanos, Snapshot, Source, Totals, When, Window};
+use highwater_model::{
+    Catalog, GaugeReading, NamedInstant, Nanos, RssBreakdown, Snapshot, Source, Totals, When, Window,
+};
 use std::any::Any;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::{fmt, io};
@@ -108,6 +110,7 @@ pub struct History {
     totals: OnceLock<Totals>,
     marks: OnceLock<Vec<NamedInstant>>,
     gauges: OnceLock<Vec<GaugeReading>>,
+    breakdowns: OnceLock<Vec<RssBreakdown>>,
 }
 
 impl History {
@@ -117,7 +120,8 @@ impl History {
     /// The history of a recording. One that holds the state of a single instant becomes that state.
     pub fn of_recording(recording: Arc<Recording>) -> Result<Self, RecordingError> {
         if recording.is_snapshot() {
-            return Ok(Self::of_snapshot(recording.snapshot(&When::End)?));
+            let breakdowns = recording.breakdowns()?;
+            return Ok(Self::of_snapshot(recording.snapshot(&When::End)?).with_breakdowns(breakdowns));
         }
         let budget = DEFAULT_BUDGET;
         let spacing = (recording.stats().events / MOST_CHECKPOINTS).max(CHECKPOINT_EVENTS);
@@ -130,6 +134,11 @@ impl History {
         Self::new(HistoryContent::Instant(Arc::new(snapshot)), DEFAULT_BUDGET)
     }
 
+    /// The same history with these breakdowns, in time order. For one whose file is not at hand.
+    pub fn with_breakdowns(self, breakdowns: Vec<RssBreakdown>) -> Self {
+        Self { breakdowns: OnceLock::from(breakdowns), ..self }
+    }
+
     fn new(content: HistoryContent, budget: usize) -> Self {
         Self {
             content,
@@ -140,6 +149,7 @@ impl History {
             totals: OnceLock::new(),
             marks: OnceLock::new(),
             gauges: OnceLock::new(),
+            breakdowns: OnceLock::new(),
         }
     }
 
@@ -209,8 +219,8 @@ impl History {
     }
 
     /// Where its resident memory was, at the instants at which that was recorded, in time order.
-    pub fn breakdowns(&self) -> Result<Vec<highwater_model::RssBreakdown>, HistoryError> {
-        Ok(self.recording().map(Recording::breakdowns).transpose()?.unwrap_or_default())
+    pub fn breakdowns(&self) -> Result<&[RssBreakdown], HistoryError> {
+        kept(&self.breakdowns, || Ok(self.recording().map(Recording::breakdowns).transpose()?.unwrap_or_default()))
     }
 
     /// A value that was derived from this history, made if it is not cached. Values of all types share the budget.
