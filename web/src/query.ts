@@ -660,6 +660,8 @@ export type RssInstant = {
   at_ns: number;
   /** Why it was recorded: `request`, `rss-peak`, `mark` or `end`. */
   reason: string;
+  /** The mark at which it was recorded; null if there is none. */
+  mark: string | null;
   /** The RSS. */
   rss_bytes: number;
 };

@@ -4,6 +4,7 @@ import { useAnswer } from "../answer";
 import { choice, choose, RSS_PARTS, type RssPart } from "../choice";
 import { when } from "../clock";
 import * as format from "../format";
+import { clean } from "../names";
 import { RssFiles } from "../rss/files";
 import { Headline } from "../rss/headline";
 import { HeapMap } from "../rss/map";
@@ -56,6 +57,6 @@ function Instants({ data }: { data: Rss }) {
   );
 }
 
-function titleOf({ reason, at_ns }: Rss["instants"][number]): string {
-  return `${REASONS[reason] ?? reason}, ${when(at_ns)}`;
+function titleOf({ reason, mark, at_ns }: Rss["instants"][number]): string {
+  return `${mark === null ? REASONS[reason] ?? reason : `mark ${clean(mark)}`}, ${when(at_ns)}`;
 }

@@ -53,8 +53,8 @@ pub struct RssOptions {
 pub fn rss(query: &Query, moment: RssMoment, options: &RssOptions, work: &Work<'_>) -> Result<RssAnswer, QueryError> {
     let known = instants::breakdowns(query)?;
     work.go_on()?;
-    let answer = rss_of(instants::choose(&known, moment)?, names_of(query), options)?;
-    Ok(RssAnswer { instants: instants::instants(&known), ..answer })
+    let answer = rss_of(instants::choose(known, moment)?, names_of(query), options)?;
+    Ok(RssAnswer { instants: instants::instants(known, query.history.marks()?), ..answer })
 }
 
 /// A picture of the heap's address space of a history.
@@ -66,7 +66,7 @@ pub fn rss_map(
 ) -> Result<RssMapAnswer, QueryError> {
     let known = instants::breakdowns(query)?;
     work.go_on()?;
-    Ok(rss_map_of(instants::choose(&known, moment)?, names_of(query), options))
+    Ok(rss_map_of(instants::choose(known, moment)?, names_of(query), options))
 }
 
 fn names_of(query: &Query) -> SiteNames<'_> {
@@ -104,7 +104,7 @@ pub fn rss_of(breakdown: &RssBreakdown, names: SiteNames<'_>, options: &RssOptio
         file_count: breakdown.files.len(),
         files: files(breakdown, options.limit),
         findings: findings::findings(breakdown, &sums, names),
-        instants: instants::instants(std::slice::from_ref(breakdown)),
+        instants: instants::instants(std::slice::from_ref(breakdown), &[]),
         stacks,
     })
 }
