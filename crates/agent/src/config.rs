@@ -1,5 +1,6 @@
 //! The agent's configuration, parsed from [`hello_v1::VARIABLE`](highwater_shm::hello_v1::VARIABLE).
 
+use crate::private_memory::{self, AreaUse};
 use crate::session::AgentMode;
 use crate::sys;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -201,7 +202,7 @@ impl Config {
         if sys::has_more_rights() {
             return false;
         }
-        let Some(memory) = sys::map_private(MOST) else { return false };
+        let Some(memory) = private_memory::take_area(MOST, AreaUse::Various) else { return false };
         // SAFETY: new memory of that size, given back below.
         let buffer = unsafe { core::slice::from_raw_parts_mut(memory, MOST) };
         let length = sys::read_file(c"/proc/self/environ", buffer).unwrap_or(0);
@@ -210,7 +211,7 @@ impl Config {
             self.parse(value)
         });
         // SAFETY: nothing refers to it any more.
-        unsafe { sys::unmap(memory, MOST) };
+        unsafe { private_memory::give_back_area(memory, MOST) };
         found.is_some()
     }
 

@@ -66,6 +66,7 @@ pub mod executable;
 pub mod live;
 mod lock;
 pub mod modules;
+pub mod private_memory;
 mod ring;
 pub mod sampling;
 pub mod session;

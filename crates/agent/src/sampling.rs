@@ -7,7 +7,7 @@
 //! reuse these addresses; hence the filter before the table.)
 
 use crate::lock::Lock;
-use crate::sys;
+use crate::private_memory::{self, AreaUse};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -142,10 +142,10 @@ pub fn remove(address: u64) -> bool {
 
 impl SampledSet {
     fn begin(&mut self) -> bool {
-        let Some(memory) = sys::map_private(FIRST_SLOTS * 8) else { return false };
+        let Some(memory) = private_memory::take(FIRST_SLOTS * 8, AreaUse::Various) else { return false };
         if !self.slots.is_null() {
             // SAFETY: of a parent's session; no thread uses it.
-            unsafe { sys::unmap(self.slots.cast(), (self.mask + 1) * 8) };
+            unsafe { private_memory::give_back(self.slots.cast(), (self.mask + 1) * 8) };
         }
         *self = Self { slots: memory.cast(), mask: FIRST_SLOTS - 1, used: 0 };
         true
@@ -175,7 +175,7 @@ impl SampledSet {
 
     fn grow(&mut self) -> bool {
         let slots = self.mask + 1;
-        let Some(memory) = sys::map_private(slots * 16) else { return false };
+        let Some(memory) = private_memory::take(slots * 16, AreaUse::Various) else { return false };
         let mut larger = Self { slots: memory.cast(), mask: slots * 2 - 1, used: 0 };
         for at in 0..slots {
             let address = *self.slot(at);
@@ -184,7 +184,7 @@ impl SampledSet {
             }
         }
         // SAFETY: everything was copied.
-        unsafe { sys::unmap(self.slots.cast(), slots * 8) };
+        unsafe { private_memory::give_back(self.slots.cast(), slots * 8) };
         *self = larger;
         true
     }

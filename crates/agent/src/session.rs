@@ -9,6 +9,7 @@
 
 use crate::config::Config;
 use crate::live::{self, Beginning};
+use crate::private_memory::{self, AreaUse};
 use crate::unwind::{objects, rules};
 use crate::{children, executable, modules, sampling, sys, task, thread, tls, trie};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -83,6 +84,12 @@ pub fn stay_off() {
     if mode() == AgentMode::New && SESSION.process() == 0 {
         set_mode(AgentMode::Off);
     }
+}
+
+/// The shared header, unless this process has none or a fork has just made it: its parent's memory is not its own.
+pub fn header_of_this_process() -> Option<&'static Header> {
+    let has_begun = !SESSION.base.load(Ordering::Relaxed).is_null() && mode() != AgentMode::New;
+    has_begun.then(|| SESSION.header())
 }
 
 /// The session of this process.
@@ -448,6 +455,7 @@ pub fn leave_to_linked_library() {
 fn begin_in_child(parent: u32) {
     let session = &SESSION;
     session.dormant.store(false, Ordering::Relaxed);
+    private_memory::reset();
     let (base, bytes) = (session.base.load(Ordering::Relaxed), session.bytes.load(Ordering::Relaxed) as usize);
     session.base.store(core::ptr::null_mut(), Ordering::Relaxed);
     // SAFETY: the only thread of the child is here, and no longer in the parent's session.
@@ -548,6 +556,7 @@ fn begin(config: &Config, reader: SessionReader, forked_from: u32) -> bool {
         shared.control.inspect(|control| sys::close(control.0));
     }
     if begun {
+        private_memory::list_in(session.header());
         session.dormant.store(config.is_dormant(), Ordering::Relaxed);
         switch_to(if config.is_dormant() { AgentMode::Off } else { config.recording_mode() });
     }
@@ -657,7 +666,7 @@ fn prepare_switch() -> bool {
     if SWITCH.load(Ordering::Relaxed) != (&raw const FIRST_SWITCH).cast_mut() {
         return true;
     }
-    let Some(page) = sys::map_private(PAGE) else { return false };
+    let Some(page) = private_memory::take(PAGE, AreaUse::Various) else { return false };
     if !sys::wipe_on_fork(page, PAGE) {
         return false;
     }
@@ -668,7 +677,7 @@ fn prepare_switch() -> bool {
 /// Sends the shared memory to the recorder with a hello message: the process and its command, or the reason why nothing will be recorded.
 fn send_hello(config: &Config, forked_from: u32, memory: Option<sys::Descriptor>, unrecorded: Option<Reason>) -> bool {
     const MOST: usize = HELLO_BYTES + LONGEST_HELLO_TEXT;
-    let Some(buffer) = sys::map_private(MOST) else { return false };
+    let Some(buffer) = private_memory::take_area(MOST, AreaUse::Various) else { return false };
     // SAFETY: new memory of that size, given back below.
     let message = unsafe { core::slice::from_raw_parts_mut(buffer, MOST) };
     let hello = Hello { pid: sys::process_id(), forked_from, unrecorded };
@@ -683,6 +692,6 @@ fn send_hello(config: &Config, forked_from: u32, memory: Option<sys::Descriptor>
         sent
     });
     // SAFETY: nothing refers to it any more.
-    unsafe { sys::unmap(buffer, MOST) };
+    unsafe { private_memory::give_back_area(buffer, MOST) };
     sent
 }

@@ -7,8 +7,9 @@
 //! Names lie in private memory that is mapped when the first one comes. The table of numbers is open addressing. There is no lock: a child that is forked
 //! at any moment finds the names in order.
 
+use crate::private_memory::{self, AreaUse};
 use crate::session::Session;
-use crate::{modules, sys, tls, trie};
+use crate::{modules, tls, trie};
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 use highwater_shm::modules_v1::LONGEST_TASK;
 use highwater_shm::stacks_v1::TASK_BIT;
@@ -59,11 +60,11 @@ fn names() -> Option<&'static TaskNames> {
 /// Maps the memory of names, unless another thread does.
 #[cold]
 fn first_names() -> Option<&'static TaskNames> {
-    let memory = sys::map_private(size_of::<TaskNames>())?;
+    let memory = private_memory::take_area(size_of::<TaskNames>(), AreaUse::Various)?;
     let none = core::ptr::null_mut();
     if NAMES.compare_exchange(none, memory.cast(), Ordering::AcqRel, Ordering::Acquire).is_err() {
         // SAFETY: nobody else knows this memory.
-        unsafe { sys::unmap(memory, size_of::<TaskNames>()) };
+        unsafe { private_memory::give_back_area(memory, size_of::<TaskNames>()) };
     }
     names()
 }

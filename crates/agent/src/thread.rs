@@ -4,6 +4,7 @@
 //! free memory), so a ring belongs to its thread until the kernel does not know that thread any more; a new thread then takes it over.
 
 use crate::live::{self, Own};
+use crate::private_memory::{self, AreaUse};
 use crate::sampling::Distances;
 use crate::session::{self, Session};
 use crate::unwind::memory::StackWindow;
@@ -102,7 +103,7 @@ impl AgentThread {
         unsafe {
             if thread.is_null() {
                 let remembered = Remembered::new()?;
-                thread = sys::map_private(size_of::<Self>())?.cast();
+                thread = private_memory::take(size_of::<Self>(), AreaUse::Various)?.cast();
                 let own = Own::default();
                 thread.write(Self {
                     ring: writer,

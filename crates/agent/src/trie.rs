@@ -5,6 +5,7 @@
 //! made all its calls once.
 
 use crate::lock::Lock;
+use crate::private_memory::{self, AreaUse};
 use crate::session::Session;
 use crate::{modules, sys};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -29,10 +30,38 @@ struct TrieIndex {
 
 impl TrieIndex {
     fn with_slots(slots: usize) -> Option<*mut Self> {
-        let index = sys::map_private(size_of::<Self>() + slots * 4)?.cast::<Self>();
+        let index = private_memory::take(Self::bytes(slots), AreaUse::StackIndex)?.cast::<Self>();
         // SAFETY: new memory of that size.
         unsafe { index.write(Self { mask: slots - 1, used: 0 }) };
         Some(index)
+    }
+
+    fn bytes(slots: usize) -> usize {
+        size_of::<Self>() + slots * 4
+    }
+
+    /// Frees the pages of an index that a larger one replaces. Its addresses stay: a thread that still reads it finds zeros, which is an empty index,
+    /// and asks again under the lock.
+    ///
+    /// SAFETY: `index` was made by `with_slots`, and no thread finds it any more.
+    unsafe fn retire(index: *mut Self) {
+        // SAFETY: the caller's.
+        sys::give_back_pages(index.cast(), Self::bytes(unsafe { (*index).mask } + 1).next_multiple_of(4096));
+    }
+
+    /// Empties the index. A thread that reads it at the same time finds what was there or nothing.
+    ///
+    /// SAFETY: `index` was made by `with_slots`, and the caller holds the lock.
+    unsafe fn clear(index: *mut Self) {
+        // The head, which readers need, has a page in common with the first slots.
+        const IN_FIRST_PAGE: usize = (4096 - size_of::<TrieIndex>()) / 4;
+        // SAFETY: the caller's.
+        unsafe {
+            let slots = (*index).mask + 1;
+            (0..slots.min(IN_FIRST_PAGE)).for_each(|at| Self::slot(index, at).store(0, Ordering::Relaxed));
+            (*index).used = 0;
+            sys::give_back_pages(index.cast::<u8>().add(4096), Self::bytes(slots).next_multiple_of(4096) - 4096);
+        }
     }
 
     /// SAFETY: `self` was made by `with_slots`, `at` is at most the mask.
@@ -48,19 +77,22 @@ pub fn prepare(session: &Session) -> bool {
     let old = INDEX.swap(index, Ordering::AcqRel);
     if !old.is_null() {
         // SAFETY: after a fork no other thread is left that could read it.
-        unsafe { sys::unmap(old.cast(), size_of::<TrieIndex>() + ((*old).mask + 1) * 4) };
+        unsafe { private_memory::give_back(old.cast(), TrieIndex::bytes((*old).mask + 1)) };
     }
     ADDING.reset();
     session.header().nodes.store(1, Ordering::Release);
     true
 }
 
-/// Gives new nodes to stacks met from now on: their addresses mean something else than before. The old table stays mapped,
-/// since a thread may be reading it.
+/// Gives new nodes to stacks met from now on: their addresses mean something else than before.
 pub fn forget() {
-    if let Some(index) = TrieIndex::with_slots(FIRST_SLOTS) {
-        ADDING.with(|| INDEX.store(index, Ordering::Release));
-    }
+    ADDING.with(|| {
+        let index = INDEX.load(Ordering::Acquire);
+        if !index.is_null() {
+            // SAFETY: the lock is held.
+            unsafe { TrieIndex::clear(index) };
+        }
+    });
 }
 
 #[inline(always)]
@@ -169,8 +201,8 @@ fn roomy(session: &Session, index: *mut TrieIndex) -> *mut TrieIndex {
             }
         }
         (*larger).used = (*index).used;
-        // The smaller one stays mapped: another thread may be reading it. All of them together are smaller than the last.
         INDEX.store(larger, Ordering::Release);
+        TrieIndex::retire(index);
         larger
     }
 }

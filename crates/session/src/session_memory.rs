@@ -9,6 +9,7 @@ use highwater_shm::session_v1::{Capacity, Header, MAGIC, MODULE_BYTES, ring_byte
 use highwater_shm::stacks_v1::TrieNode;
 use rustix::fs::SealFlags;
 use rustix::mm::{MapFlags, ProtFlags};
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
@@ -71,9 +72,19 @@ unsafe impl Send for SessionMemory {}
 unsafe impl Sync for SessionMemory {}
 
 impl SessionMemory {
-    /// The agent's private memory in its process, as address ranges.
-    pub fn agent_ranges(&self) -> Vec<std::ops::Range<u64>> {
-        Vec::new()
+    /// The agent's private memory in its process, as address ranges: ordered, and not overlapping, whatever the process has written there. Empty for an
+    /// agent that is older than this list.
+    pub fn agent_ranges(&self) -> Vec<Range<u64>> {
+        let mut ranges: Vec<_> = self.header().agent_memory.areas().map(|area| area.range).collect();
+        ranges.sort_by_key(|range| range.start);
+        ranges.dedup_by(|next, before| {
+            let touch = next.start <= before.end;
+            if touch {
+                before.end = before.end.max(next.end);
+            }
+            touch
+        });
+        ranges
     }
 
     /// Maps an object that an agent sent.

@@ -8,6 +8,7 @@
 //! * [`ring_v1`]: one ring of records per thread, one writer and one reader each.
 //! * [`stacks_v1`]: call stacks as a trie, append-only.
 //! * [`modules_v1`]: loaded executables and libraries, append-only.
+//! * [`agent_memory_v1`]: the addresses of the agent's private memory.
 //! * [`unrecorded_v1`]: programs that the process starts and that are not recorded.
 //! * [`hello_v1`]: the agent's configuration in the environment, and its first message to the recorder.
 //!
@@ -18,6 +19,7 @@
 #![cfg_attr(not(loom), no_std)]
 #![forbid(unsafe_code)]
 
+pub mod agent_memory_v1;
 mod atomic;
 pub mod control_v1;
 pub mod hello_v1;

@@ -9,6 +9,7 @@
 //!
 //! The object is sparse: pages that are not touched take no memory. Its size never changes.
 
+use crate::agent_memory_v1::AgentMemory;
 use crate::ring_v1::RingHeader;
 use crate::stacks_v1::TrieNode;
 use crate::unrecorded_v1::UnrecordedCounts;
@@ -96,6 +97,8 @@ pub struct Header {
     pub ended_at: AtomicU64,
     /// Programs that the process started and that are not recorded.
     pub unrecorded: UnrecordedCounts,
+    /// The agent's private memory.
+    pub agent_memory: AgentMemory,
 }
 
 const _: () = assert!(size_of::<Header>() as u64 <= HEADER_BYTES);

@@ -349,6 +349,12 @@ impl TableRecord {
         (self.words[1].load(Ordering::Relaxed) >> 16) as u16
     }
 
+    /// The address of the block, for the holder of the lock.
+    #[inline(always)]
+    pub fn address(&self) -> u64 {
+        self.words[0].load(Ordering::Relaxed) & LOW_48
+    }
+
     /// The block, for the holder of the lock.
     #[inline(always)]
     pub fn block(&self) -> TableBlock {

@@ -7,8 +7,8 @@
 
 use super::shard::Locked;
 use super::{block_of, with_mappings};
+use crate::private_memory::{self, AreaUse};
 use crate::session::Session;
-use crate::sys;
 use crate::thread::AgentThread;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -114,12 +114,14 @@ impl LiveRanges {
 
     fn grow(&mut self) -> bool {
         let capacity = (self.capacity * 2).max(FIRST);
-        let Some(memory) = sys::map_private(capacity * size_of::<LiveRange>()) else { return false };
+        let Some(memory) = private_memory::take(capacity * size_of::<LiveRange>(), AreaUse::Various) else {
+            return false;
+        };
         // SAFETY: room for more than there are; the old memory is not used any more.
         unsafe {
             core::ptr::copy_nonoverlapping(self.ranges, memory.cast(), self.length);
             if self.capacity > 0 {
-                sys::unmap(self.ranges.cast(), self.capacity * size_of::<LiveRange>());
+                private_memory::give_back(self.ranges.cast(), self.capacity * size_of::<LiveRange>());
             }
         }
         (self.ranges, self.capacity) = (memory.cast(), capacity);

@@ -7,6 +7,7 @@
 //! A thread holds a shard's lock for some tens of nanoseconds: the stack was walked and the clock read before.
 
 pub mod index;
+mod index_slots;
 pub mod mappings;
 mod parked;
 pub mod register;
@@ -145,7 +146,7 @@ fn put(shard: &mut Locked<'_>, rest: u64, block: &TableBlock) -> bool {
         shard.count(Count::Untracked, 1);
         return false;
     };
-    match shard.index().insert(rest, number) {
+    match shard.insert(rest, block.address, number) {
         Ok(None) => {}
         Ok(Some(before)) => evict(shard, before),
         Err(index::NoMemory) => {
@@ -186,7 +187,7 @@ pub fn freeing(thread: &mut AgentThread, session: &Session, address: u64, expect
     expect(address);
     let (shard, rest) = shard_and_rest(address);
     let gone = with_shard(session, shard, |shard| {
-        let Some(number) = shard.index().remove(rest) else {
+        let Some(number) = shard.remove(rest, address) else {
             if expected {
                 shard.count(Count::UnknownFrees, 1);
             }
@@ -209,7 +210,7 @@ pub fn freeing(thread: &mut AgentThread, session: &Session, address: u64, expect
 /// A block is about to be resized. From now on another thread may be given its address, so it is removed from the index. Its record stays.
 pub fn reallocating(thread: &mut AgentThread, session: &Session, address: u64) {
     let (shard, rest) = shard_and_rest(address);
-    thread.own.aside = with_shard(session, shard, |shard| shard.index().remove(rest)).flatten();
+    thread.own.aside = with_shard(session, shard, |shard| shard.remove(rest, address)).flatten();
 }
 
 /// A block was resized, and perhaps moved: one change, so that at no instant both or neither are in the table. `new` is 0 if that failed.
@@ -217,10 +218,10 @@ pub fn reallocated(thread: &mut AgentThread, session: &Session, old: u64, new: u
     let aside = thread.own.aside.take();
     let (old_shard, old_rest) = shard_and_rest(old);
     let take_old =
-        |shard: &mut Locked<'_>| aside.or_else(|| if resized.begun { None } else { shard.index().remove(old_rest) });
+        |shard: &mut Locked<'_>| aside.or_else(|| if resized.begun { None } else { shard.remove(old_rest, old) });
     if new == 0 {
         if let Some(number) = aside {
-            with_shard(session, old_shard, |shard| shard.index().insert(old_rest, number));
+            with_shard(session, old_shard, |shard| shard.insert(old_rest, old, number));
         }
         return;
     }
@@ -399,7 +400,7 @@ pub struct Beginning<'a> {
 /// Begins the table at `table`, which is zero, with its control page. False if there is no memory.
 pub fn begin(table: *mut u8, control: *mut u8, beginning: &Beginning<'_>) -> bool {
     let capacity = &beginning.capacity;
-    index::forget_all();
+    index_slots::forget_all();
     for (number, private) in (0..).zip(&PRIVATES.0) {
         // SAFETY: no thread uses the table yet; in a forked child there is no other thread.
         let private = unsafe { &mut *private.get() };

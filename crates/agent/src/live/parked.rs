@@ -1,6 +1,6 @@
 //! Records of dead blocks that a snapshot still needs, in the order of death: a ring that grows.
 
-use crate::sys;
+use crate::private_memory::{self, AreaUse};
 
 /// The maximum number of parked records in a shard: beyond it the snapshot is given up to save memory.
 const MOST: u32 = 1 << 16;
@@ -61,7 +61,7 @@ impl Parked {
         if capacity > MOST {
             return false;
         }
-        let Some(memory) = sys::map_private(capacity as usize * 4) else { return false };
+        let Some(memory) = private_memory::take(capacity as usize * 4, AreaUse::Various) else { return false };
         let mut larger = Self { numbers: memory.cast(), capacity, head: 0, length: self.length };
         for at in 0..self.length {
             // SAFETY: slots within the two rings.
@@ -76,7 +76,7 @@ impl Parked {
     pub fn end(&mut self) {
         if self.capacity != 0 {
             // SAFETY: a mapping of this size, which nothing refers to any more.
-            unsafe { sys::unmap(self.numbers.cast(), self.capacity as usize * 4) };
+            unsafe { private_memory::give_back(self.numbers.cast(), self.capacity as usize * 4) };
         }
         *self = Self::new();
     }

@@ -4,6 +4,7 @@
 //! them. A program that closes every descriptor closes these as well; it then stays with its current collector.
 
 use crate::config::Config;
+use crate::private_memory::{self, AreaUse};
 use crate::sys;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use highwater_shm::hello_v1::LONGEST_HELLO_TEXT;
@@ -50,7 +51,7 @@ static CONTROL: MemoryObject = MemoryObject::none();
 pub fn register(config: &Config, memory: sys::Descriptor, control: sys::Descriptor, forked_from: u32) {
     let objects = [MEMORY.hold(memory), CONTROL.hold(control)];
     const MOST: usize = LIVE_HELLO_BYTES + LONGEST_HELLO_TEXT;
-    let Some(buffer) = sys::map_private(MOST) else { return };
+    let Some(buffer) = private_memory::take_area(MOST, AreaUse::Various) else { return };
     // SAFETY: new memory of that size, given back below.
     let message = unsafe { core::slice::from_raw_parts_mut(buffer, MOST) };
     message[..LIVE_HELLO_BYTES].copy_from_slice(&hello(Purpose::Register, forked_from));
@@ -69,7 +70,7 @@ pub fn register(config: &Config, memory: sys::Descriptor, control: sys::Descript
         sys::close(socket);
     }
     // SAFETY: nothing refers to it any more.
-    unsafe { sys::unmap(buffer, MOST) };
+    unsafe { private_memory::give_back_area(buffer, MOST) };
 }
 
 /// In a forked child: closes its parent's objects.

@@ -1,6 +1,6 @@
 //! One shard of the live table, from the writer's side: its lock, its records, and data about them that is private to the process.
 
-use super::index::ShardIndex;
+use super::index::{Addresses, NoMemory, ShardIndex};
 use super::parked::Parked;
 use super::{control, weight};
 use crate::sys;
@@ -100,6 +100,20 @@ fn wake(shard: &TableShard) {
     sys::futex_wake(&shard.lock);
 }
 
+/// The records of a shard, for its index.
+struct ShardRecords {
+    records: *const TableRecord,
+    shard: u32,
+}
+
+impl Addresses for ShardRecords {
+    #[inline(always)]
+    fn address(&self, number: u32) -> u64 {
+        // SAFETY: numbers lie below the capacity.
+        unsafe { (*self.records.add(position(self.shard, number))).address() }
+    }
+}
+
 /// A shard whose lock the caller holds, and the control word that was loaded since.
 pub struct Locked<'a> {
     number: u32,
@@ -148,10 +162,18 @@ impl<'a> Locked<'a> {
         self.shard.counts.add(count, number);
     }
 
-    /// The index.
+    /// Puts a record under the address of its block. Returns the record that was there before, if any.
     #[inline(always)]
-    pub fn index(&mut self) -> &mut ShardIndex {
-        &mut self.private.index
+    pub fn insert(&mut self, rest: u64, address: u64, number: u32) -> Result<Option<u32>, NoMemory> {
+        let records = ShardRecords { records: self.records, shard: self.number };
+        self.private.index.insert(rest, address, number, &records)
+    }
+
+    /// Removes the record under an address from the index, and returns it.
+    #[inline(always)]
+    pub fn remove(&mut self, rest: u64, address: u64) -> Option<u32> {
+        let records = ShardRecords { records: self.records, shard: self.number };
+        self.private.index.remove(rest, address, &records)
     }
 
     /// The block of a record.

@@ -5,6 +5,7 @@
 //! is a right answer for the address it names. The cache is emptied when a module is unloaded.
 
 use super::cfi::{BP, CfaRule, CfiRow, RA, RegisterRule, SP};
+use crate::private_memory::{self, AreaUse};
 use crate::sys;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
@@ -118,7 +119,7 @@ static TABLE: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
 /// Takes memory for the cache; false if there is none.
 pub fn prepare() -> bool {
     if TABLE.load(Ordering::Relaxed).is_null() {
-        let Some(memory) = sys::map_private(TABLE_BYTES) else { return false };
+        let Some(memory) = private_memory::take(TABLE_BYTES, AreaUse::Various) else { return false };
         TABLE.store(memory.cast(), Ordering::Release);
     }
     true
@@ -126,14 +127,8 @@ pub fn prepare() -> bool {
 
 /// Empties the cache.
 pub fn forget() {
-    let table = TABLE.load(Ordering::Acquire);
-    for index in 0..TABLE_BYTES / 8 {
-        // SAFETY: within the table.
-        let word = unsafe { &*table.add(index) };
-        if word.load(Ordering::Relaxed) != 0 {
-            word.store(0, Ordering::Relaxed);
-        }
-    }
+    // Its pages are zero when they are touched again.
+    sys::give_back_pages(TABLE.load(Ordering::Acquire).cast(), TABLE_BYTES);
 }
 
 /// The line of an address, and the rest of it that is stored in the word: together they identify the address.

@@ -13,8 +13,9 @@
 use super::memory::StackWindow;
 use super::rules::{self, Rule};
 use super::walk::FrameState;
+use crate::private_memory::{self, AreaUse};
 use crate::session::Session;
-use crate::{sys, trie};
+use crate::trie;
 
 /// The maximum number of frames of a segment.
 const MOST_FRAMES: usize = 12;
@@ -226,7 +227,7 @@ impl Segments {
     #[inline(always)]
     fn segments(&mut self, at: FrameState, window: &StackWindow) -> Option<([u16; MOST_SEGMENTS], usize)> {
         if self.tables.is_null() {
-            self.tables = sys::map_private(size_of::<SegmentTables>())?.cast();
+            self.tables = private_memory::take(size_of::<SegmentTables>(), AreaUse::Various)?.cast();
         }
         let mut met = [0u16; MOST_SEGMENTS];
         let mut count = 0;

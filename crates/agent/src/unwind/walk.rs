@@ -29,8 +29,9 @@ use super::objects;
 use super::rules::{self, Rule};
 use super::segments::{SegmentedStack, Segments};
 use crate::arch::registers::Registers;
+use crate::private_memory::{self, AreaUse};
 use crate::session::Session;
-use crate::{modules, sys, trie};
+use crate::{modules, trie};
 
 /// A frame, as seen from its callee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,7 +217,7 @@ impl Remembered {
             ]
         };
         let parts = bytes(room);
-        let Some(memory) = sys::map_private(parts.iter().sum()) else { return false };
+        let Some(memory) = private_memory::take(parts.iter().sum(), AreaUse::Various) else { return false };
         let old_parts = bytes(self.room);
         let old = [self.frames.cast::<u8>(), self.checks.cast(), self.fresh.cast(), self.fresh_checks.cast()];
         let mut new = [memory; 4];
@@ -230,7 +231,7 @@ impl Remembered {
                 unsafe { core::ptr::copy_nonoverlapping(old[index], new[index], old_parts[index]) };
             }
             // SAFETY: everything was copied.
-            unsafe { sys::unmap(old[0], old_parts.iter().sum()) };
+            unsafe { private_memory::give_back(old[0], old_parts.iter().sum()) };
         }
         (self.frames, self.checks, self.fresh, self.fresh_checks) =
             (new[0].cast(), new[1].cast(), new[2].cast(), new[3].cast());

@@ -7,6 +7,7 @@ mod number {
     pub const CLOSE: usize = 3;
     pub const FSTAT: usize = 5;
     pub const MMAP: usize = 9;
+    pub const MPROTECT: usize = 10;
     pub const MUNMAP: usize = 11;
     pub const RT_SIGPROCMASK: usize = 14;
     pub const PREAD: usize = 17;
@@ -73,25 +74,46 @@ fn value(result: isize) -> Result<usize, isize> {
     if result < 0 { Err(result) } else { Ok(result as usize) }
 }
 
-/// Private memory, zeroed, taken from the system when touched.
+/// Private memory, zeroed, taken from the system when touched. Only [`private_memory`](crate::private_memory) calls this: it lists what it maps.
 pub fn map_private(bytes: usize) -> Option<*mut u8> {
     const READ_WRITE: usize = 3;
+    map_anonymous(bytes, READ_WRITE)
+}
+
+/// Address space for private memory that cannot be accessed yet.
+pub fn reserve(bytes: usize) -> Option<*mut u8> {
+    const NO_ACCESS: usize = 0;
+    map_anonymous(bytes, NO_ACCESS)
+}
+
+fn map_anonymous(bytes: usize, protection: usize) -> Option<*mut u8> {
     const PRIVATE_ANONYMOUS_NORESERVE: usize = 0x2 | 0x20 | 0x4000;
     // SAFETY: a new mapping wherever the kernel likes.
-    let result = unsafe { call(number::MMAP, [0, bytes, READ_WRITE, PRIVATE_ANONYMOUS_NORESERVE, usize::MAX, 0]) };
+    let result = unsafe { call(number::MMAP, [0, bytes, protection, PRIVATE_ANONYMOUS_NORESERVE, usize::MAX, 0]) };
     value(result).ok().map(|address| address as *mut u8)
 }
 
-/// The same, in large pages where the system has them.
-pub fn map_private_in_large_pages(bytes: usize) -> Option<*mut u8> {
+/// Makes reserved memory accessible; false if the system does not allow more.
+pub fn make_accessible(start: *mut u8, bytes: usize) -> bool {
+    const READ_WRITE: usize = 3;
+    // SAFETY: a part of a mapping of our own.
+    unsafe { call(number::MPROTECT, [start as usize, bytes, READ_WRITE, 0, 0, 0]) == 0 }
+}
+
+/// Whether the address space of the process has a limit of its own.
+pub fn limits_address_space() -> bool {
+    const ADDRESS_SPACE: usize = 9;
+    let mut limit = [usize::MAX; 2];
+    // SAFETY: the kernel writes two words.
+    unsafe { call(number::PRLIMIT, [0, ADDRESS_SPACE, 0, (&raw mut limit) as usize, 0, 0]) };
+    limit[0] != usize::MAX
+}
+
+/// Advises the system to provide this memory in large pages.
+pub fn prefer_large_pages(start: *mut u8, bytes: usize) {
     const HUGE_PAGE: usize = 14;
-    const LEAST: usize = 2 << 20;
-    let memory = map_private(bytes)?;
-    if bytes >= LEAST {
-        // SAFETY: only advises how to provide a mapping of our own.
-        unsafe { call(number::MADVISE, [memory as usize, bytes, HUGE_PAGE, 0, 0, 0]) };
-    }
-    Some(memory)
+    // SAFETY: only advises how to provide a mapping of our own.
+    unsafe { call(number::MADVISE, [start as usize, bytes, HUGE_PAGE, 0, 0, 0]) };
 }
 
 /// Releases the whole pages within this memory.
