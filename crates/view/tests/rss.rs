@@ -148,8 +148,8 @@ impl LiveProcesses for Read {
     }
 
     fn snapshot(&self, _: u32) -> Result<LiveSnapshot, String> {
-        let breakdowns = vec![Known::new().breakdown(4000, BreakdownReason::Request)];
-        Ok(LiveSnapshot { snapshot: state(), breakdowns })
+        let breakdown = Known::new().breakdown(4000, BreakdownReason::Request);
+        Ok(LiveSnapshot { snapshot: state(), breakdown: Some(breakdown) })
     }
 }
 

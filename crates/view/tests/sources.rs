@@ -132,7 +132,7 @@ impl LiveProcesses for Fake {
         let recording = Recording::from_bytes(written(&catalog, &events, 100, 50)).unwrap();
         let mut snapshot = recording.snapshot(&When::End).unwrap();
         snapshot.source.snapshot = true;
-        Ok(LiveSnapshot { snapshot, breakdowns: Vec::new() })
+        Ok(LiveSnapshot { snapshot, breakdown: None })
     }
 }
 

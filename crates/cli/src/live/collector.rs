@@ -3,8 +3,9 @@
 use super::taken::TakenSnapshot;
 use crate::commands::ps::mode;
 use crate::failure::Failure;
-use highwater_collector::{CollectorClient, PageDetail, SnapshotRequest};
 use highwater_collector::protocol::{Detail, ProcessState};
+use highwater_collector::take::SnapshotRequest;
+use highwater_collector::{CollectorClient, PageDetail};
 use highwater_symbols::Symbolizer;
 use highwater_view::{LiveProcess, LiveProcesses, LiveSnapshot};
 use std::path::PathBuf;
@@ -50,7 +51,6 @@ impl LiveProcesses for LiveCollector {
         let taken = self.client()?.snapshot_with(pid, wanted).map_err(|error| error.to_string())?;
         let line = |failure: Failure| failure.line().unwrap_or("it cannot be read").to_owned();
         let taken = TakenSnapshot::open(taken.file, &[], &mut Symbolizer::with_users_cache()).map_err(line)?;
-        let breakdowns = taken.recording.breakdowns().map_err(|error| error.to_string())?;
-        Ok(LiveSnapshot { snapshot: taken.snapshot, breakdowns })
+        Ok(LiveSnapshot { snapshot: taken.snapshot, breakdown: taken.breakdown })
     }
 }

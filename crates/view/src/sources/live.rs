@@ -25,7 +25,7 @@ pub struct LiveSnapshot {
     /// Its live blocks, with names.
     pub snapshot: Snapshot,
     /// Where its resident memory is, if that was read. The stacks are those of the snapshot's catalog.
-    pub breakdowns: Vec<RssBreakdown>,
+    pub breakdown: Option<RssBreakdown>,
 }
 
 /// Lists live processes and takes snapshots of them.

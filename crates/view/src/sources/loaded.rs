@@ -34,7 +34,7 @@ impl Loaded {
 
     /// A snapshot of a live process.
     pub fn of_live(taken: LiveSnapshot) -> Self {
-        let history = History::of_snapshot(taken.snapshot).with_breakdowns(taken.breakdowns);
+        let history = History::of_snapshot(taken.snapshot).with_breakdowns(taken.breakdown.into_iter().collect());
         Self { kind: FileKind::Live, history: Arc::new(history), own_damage: Vec::new(), special: Box::new(Plain) }
     }
 
