@@ -312,17 +312,9 @@ fn a_process_that_ends_while_it_is_read_never_hangs_the_command() {
 
 #[test]
 fn a_program_that_executes_others_is_never_a_mixture_of_two() {
-    let place = Place::new();
-    let script = place.file("again");
-    let program = programs::c("resident");
-    std::fs::write(&script, format!("#!/bin/sh\nexec {} \"$0\"\n", program.display())).unwrap();
     // A shell that executes itself again and again.
-    let mut looping = Command::new("sh")
-        .args(["-c", "n=$((${N:-0}+1)); export N=$n; test $n -lt 3000 && exec sh -c \"$0\" \"$0\"; exec sleep 100"])
-        .arg("n=$((${N:-0}+1)); export N=$n; test $n -lt 3000 && exec sh -c \"$0\" \"$0\"; exec sleep 100")
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
+    let script = "n=$((${N:-0}+1)); export N=$n; test $n -lt 3000 && exec sh -c \"$0\" \"$0\"; exec sleep 100";
+    let mut looping = Command::new("sh").args(["-c", script, script]).stdin(Stdio::null()).spawn().unwrap();
     let pid = looping.id().to_string();
     for _ in 0..40 {
         let ended = alone(&["--pid", &pid, "--json"]);
