@@ -732,6 +732,8 @@ export type RssCell = {
   owner: string;
   /** How many pages that are. */
   owner_pages: number;
+  /** The resident pages that nobody keeps: they could be returned to the kernel. */
+  free_pages: number;
   /** For `site`: its index in `sites`. */
   site: number | null;
 };

@@ -1,4 +1,4 @@
-// Draws cells of pages: as wide as their part in RAM, filled from below as far as live blocks fill them, in the colour of the site that pins them.
+// Draws cells of pages, each as wide as its part in RAM: free pages, pages of its main owner, and others. Pages with live blocks are filled from below as far as these fill them.
 import type { RssCell, RssMap } from "../answers";
 import { rankColour, type Colours } from "../theme";
 import { pagesOf, type Grid } from "./pages";
@@ -21,6 +21,12 @@ export function colourOf(map: RssMap, cell: RssCell, ranks: Ranks, theme: Colour
   }
 }
 
+/** The part of its pages that live blocks fill, free ones not counted. Those of the allocator are full: it says nothing about them. */
+function fullnessOf(map: RssMap, cell: RssCell): number {
+  if (cell.owner === "allocator") return 1;
+  return Math.min(1, cell.live_bytes / Math.max(1, (cell.resident_pages - cell.free_pages) * map.page_bytes));
+}
+
 /** `picked`: the site whose cells stand out; −1 for none. */
 export function drawCells(context: CanvasRenderingContext2D, map: RssMap, grid: Grid, ranks: Ranks, picked: number, theme: Colours): void {
   const inner = grid.size - 1;
@@ -37,11 +43,19 @@ export function drawCells(context: CanvasRenderingContext2D, map: RssMap, grid: 
     const [strong, pale] = colourOf(map, cell, ranks, theme);
     context.globalAlpha = isOther ? 0.25 : 1;
     const wide = Math.max(2, inner * part);
-    context.fillStyle = pale;
+    const ofPages = (pages: number) => wide * (pages / cell.resident_pages);
+    const [ofOwner, ofFree] = [ofPages(cell.owner === "free" ? 0 : cell.owner_pages), ofPages(cell.free_pages)];
+    context.fillStyle = theme.severalPale;
     context.fillRect(x, y, wide, inner);
-    const filled = cell.owner === "site" || cell.owner === "several" ? inner * Math.min(1, cell.fullness) : inner;
+    context.fillStyle = pale;
+    context.fillRect(x, y, ofOwner, inner);
+    const filled = inner * fullnessOf(map, cell);
+    context.fillStyle = theme.several;
+    context.fillRect(x, y + inner - filled, wide - ofFree, filled);
     context.fillStyle = strong;
-    context.fillRect(x, y + inner - filled, wide, filled);
+    context.fillRect(x, y + inner - filled, ofOwner, filled);
+    context.fillStyle = theme.free;
+    context.fillRect(x + wide - ofFree, y, ofFree, inner);
     context.globalAlpha = 1;
   });
   context.fillStyle = theme.ink;

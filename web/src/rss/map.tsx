@@ -114,6 +114,8 @@ function Cells({ map, ranks, width, height }: { map: RssMap; ranks: Ranks; width
     else return;
     event.preventDefault();
     event.stopPropagation();
+    // What is explained is what the keys walk to, wherever the pointer rests.
+    setHovered(null);
   };
 
   const grab = (event: PointerEvent) => {
@@ -161,7 +163,8 @@ function linesOf(map: RssMap, index: number, page: number): string[] {
   const resident = pages > 1 ? `${format.count(cell.resident_pages)} of ${format.plural(pages, "page")} in RAM, ` : "";
   const owner = cell.owner === "site" ? `pinned by ${shown(ownerOf(map, cell))}` : ownerOf(map, cell);
   const part = pages > 1 && cell.owner_pages < cell.resident_pages ? ` (${format.plural(cell.owner_pages, "page")})` : "";
-  return [where, `${resident}${format.percent(cell.fullness)} full: ${format.bytes(cell.live_bytes)} of live blocks`, owner + part];
+  const free = cell.owner !== "free" && cell.free_pages > 0 ? [`${format.plural(cell.free_pages, "page")} free`] : [];
+  return [where, `${resident}${format.percent(cell.fullness)} full: ${format.bytes(cell.live_bytes)} of live blocks`, owner + part, ...free];
 }
 
 function tipPlace({ x, y }: { x: number; y: number }) {
@@ -182,7 +185,7 @@ function Legend({ map, ranks }: { map: RssMap; ranks: Ranks }) {
   const theme = colours.value;
   const { pick, node } = choice.value;
   const swatch = (owner: string, site: number | null) => {
-    const [strong, pale] = colourOf(map, { address: 0, resident_pages: 1, live_bytes: 0, fullness: 0, owner, owner_pages: 1, site }, ranks, theme);
+    const [strong, pale] = colourOf(map, { address: 0, resident_pages: 1, live_bytes: 0, fullness: 0, owner, owner_pages: 1, free_pages: 0, site }, ranks, theme);
     return <i style={{ background: `linear-gradient(to top, ${strong} 55%, ${pale} 55%)` }} />;
   };
   return (

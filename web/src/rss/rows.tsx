@@ -52,10 +52,15 @@ function Link({ row }: { row: RssRow }) {
 function Finding({ finding }: { finding: RssFinding }) {
   return (
     <div class="finding">
-      <p>{clean(finding.sentence)} {finding.site !== undefined && <button type="button" class="quiet" onClick={() => choose({ part: "sites", pick: String(finding.site) })}>the site</button>}</p>
+      <p><Sentence text={clean(finding.sentence)} /> {finding.site !== undefined && <button type="button" class="quiet" onClick={() => choose({ part: "sites", pick: String(finding.site) })}>the site</button>}</p>
       <small>{clean(finding.how)}</small>
     </div>
   );
+}
+
+/** Names are between backticks. */
+function Sentence({ text }: { text: string }) {
+  return <span>{text.split("`").map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))}</span>;
 }
 
 function allocatorOf({ allocator }: Rss): string {

@@ -52,7 +52,7 @@ function Instants({ data }: { data: Rss }) {
   if (!has("timeline") || data.instants.length === 0) return null;
   return (
     <label>at <select aria-label="Instant" value={String(data.at_ns)} onChange={(event) => choose({ at: Number(event.currentTarget.value), node: "" })}>
-      {data.instants.map((each) => <option value={String(each.at_ns)} key={each.at_ns}>{titleOf(each)}: {format.bytes(each.rss_bytes)}</option>)}
+      {data.instants.map((each, index) => <option value={String(each.at_ns)} key={index}>{titleOf(each)}: {format.bytes(each.rss_bytes)}</option>)}
     </select></label>
   );
 }
