@@ -106,7 +106,6 @@ impl Known {
                     runs: vec![run(64, 90, PageOwner::Several), run(320, 0, PageOwner::Absent)],
                 },
             ],
-            ..RssBreakdown::default()
         }
     }
 }
