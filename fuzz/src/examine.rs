@@ -20,6 +20,7 @@ fn ask_everything(recording: &Recording) {
     let instants = [
         When::Start,
         When::Peak,
+        When::RssPeak,
         When::End,
         When::Percent(50.0),
         When::At(Nanos(duration.0 / 2)),
@@ -45,6 +46,12 @@ fn ask_everything(recording: &Recording) {
     }
     drop(recording.marks());
     drop(recording.gauges());
+    for breakdown in recording.breakdowns().unwrap_or_default() {
+        assert!(breakdown.rows.iter().all(|row| row.resident <= row.size), "{breakdown:?}");
+        assert!(breakdown.free() <= breakdown.sum(), "{breakdown:?}");
+        let sites = breakdown.sites.iter();
+        assert!(sites.map(|site| site.live + site.usable + site.pinned).sum::<u64>() < u64::MAX, "{breakdown:?}");
+    }
     drop(recording.catalog_to_go_on());
     drop(recording.final_totals().map(|totals| totals.figures.live_blocks()));
     if let Ok(last) = recording.for_each_step(|ledger, step| look_at(ledger.accounts(), step)) {

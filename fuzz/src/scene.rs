@@ -1,10 +1,12 @@
 //! A small history with something of everything: seeds are made of it, and questions are asked about it.
 
 use highwater_model::{
-    AccountsState, AddressLedger, Anomaly, Blocks, Catalog, ColumnRange, Event, EventKind, FrameId, FrameText, Heap,
-    Nanos, Placement, SampleSpacing, Source, SourceKind, StackId, Tag, TagId, ThreadId, Weight, WordSampling,
+    AccountsState, AddressLedger, AllocatorMemory, Anomaly, AreaKind, Blocks, BreakdownReason, Catalog, ColumnRange,
+    Event, EventKind, FilePages, FrameId, FrameText, Heap, HeapArea, Nanos, PageOwner, PageRun, Placement,
+    ProcessMemory, RssBreakdown, RssKind, RssRow, SampleSpacing, SitePages, Source, SourceKind, StackId, Tag, TagId,
+    ThreadId, Weight, WordSampling,
 };
-use highwater_store::{Spacing, Writer, write_snapshot};
+use highwater_store::{Spacing, Writer, write_snapshot_with_breakdown};
 use std::io;
 
 /// A history and its catalog.
@@ -110,7 +112,27 @@ impl Scene {
         let state = ledger.accounts().to_state();
         let blocks = if aggregated { Blocks::default() } else { state.blocks.clone() };
         let source = Source { program: "demo".to_owned(), aggregated, ..Source::default() };
-        Ok(write_snapshot(Vec::new(), &source, &self.catalog, &AccountsState { blocks, ..state })?.0)
+        let (state, breakdown) = (AccountsState { blocks, ..state }, self.breakdown());
+        Ok(write_snapshot_with_breakdown(Vec::new(), &source, &self.catalog, &state, Some(&breakdown))?.0)
+    }
+
+    /// Where the resident memory was, with something of everything.
+    fn breakdown(&self) -> RssBreakdown {
+        let row = |kind| RssRow { kind, resident: 4096, size: 8192, swapped: 100 };
+        let run = |pages, live, owner| PageRun { pages, live, owner };
+        let runs = vec![run(3, 100, PageOwner::Site(0)), run(2, 0, PageOwner::Free), run(9, 4096, PageOwner::Several)];
+        RssBreakdown {
+            at: Nanos(300),
+            reason: BreakdownReason::Mark,
+            rows: RssKind::ALL.map(row).to_vec(),
+            process: ProcessMemory { rss: 17 * 4096, rss_after: 17 * 4096, pss: Some(9), ..ProcessMemory::default() },
+            allocator: AllocatorMemory { name: "glibc".to_owned(), trim: Some(5), ..AllocatorMemory::default() },
+            knows_every_block: true,
+            sites: vec![SitePages { stack: self.stacks[0], tag: self.tag, blocks: 2, ..SitePages::default() }],
+            files: vec![FilePages { path: "/lib/a.so".to_owned(), shared: 4096, private: 0 }],
+            areas: vec![HeapArea { kind: AreaKind::Arena, start: 1 << 20, runs }],
+            ..RssBreakdown::default()
+        }
     }
 
     /// As a file whose blocks end every `flush` events and whose keyframes are `every` events apart.
@@ -126,6 +148,9 @@ impl Scene {
         for part in self.events.chunks(flush) {
             writer.append(part, &self.catalog)?;
             writer.flush(&self.catalog)?;
+        }
+        if !self.events.is_empty() {
+            writer.add_breakdown(&self.breakdown(), &self.catalog)?;
         }
         writer.note(Anomaly::TruncatedStack, 2, &self.catalog)?;
         Ok(writer.finish(&self.catalog, &source)?.1)

@@ -77,9 +77,11 @@ pub mod unwind;
 
 pub use arch::here;
 use arch::{clock, sys, tls};
+use core::sync::atomic::Ordering;
 pub use highwater_shm::hello_v1::VARIABLE;
 use highwater_shm::ring_v1::kind;
 pub use highwater_shm::ring_v1::mapping;
+use highwater_shm::session_v1::READS_RETURNS;
 pub use live::Stats;
 use session::Session;
 pub use session::{
@@ -331,6 +333,28 @@ fn record_mapping(
     });
 }
 
+/// The program gave memory back and keeps the mapping, or asked for it again.
+pub fn returned(address: u64, length: u64, is_returned: bool) {
+    with_thread(|thread, session| {
+        if session.is_live() {
+            return live::mappings::given_back(session, address, length, is_returned);
+        }
+        thread.record(4, session, clock::now, |words, stamp| {
+            let fields = [stamp << 8 | u64::from(kind::RETURN), address, length, u64::from(is_returned)];
+            for (index, field) in fields.into_iter().enumerate() {
+                // SAFETY: four words were reserved.
+                unsafe { words.add(index).write(field) };
+            }
+        });
+    });
+}
+
+/// Whether the reader has said that it knows [`returned`] memory. A recorder says so soon after it has connected.
+pub fn reads_returns() -> bool {
+    let session = session::session();
+    session.is_live() || session.header().provides.load(Ordering::Relaxed) & READS_RETURNS != 0
+}
+
 /// Unmaps by `unmap`, which returns whether it succeeded, and records that before another thread can map there again.
 pub fn unmapping(address: u64, length: u64, unmap: impl FnOnce() -> bool) {
     let mut unmap = Some(unmap);
@@ -379,7 +403,7 @@ pub fn remapping(address: u64, length: u64) -> bool {
     begun
 }
 
-/// A mapping was moved or resized; a new address of 0 means that it failed.
+/// A mapping was moved or resized; a new address of 0 means that it failed. An old length of 0 means that the mapping stays, and there is another one.
 pub fn remapped(old: u64, old_length: u64, new: u64, new_length: u64, caller: Caller) {
     with_thread(|thread, session| {
         let node = thread.walk(caller, session);

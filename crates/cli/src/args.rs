@@ -216,7 +216,7 @@ pub struct FileArgs {
 /// The instant of interest.
 #[derive(Debug, Args)]
 pub struct Instant {
-    /// The instant: start, peak, end, a time (12.5s, 300ms, 1h30m), a part (80%) or mark:NAME; without times line:N, instruction:N or byte:N
+    /// The instant: start, peak, rss-peak, end, a time (12.5s, 300ms, 1h30m), a part (80%) or mark:NAME; without times line:N, instruction:N or byte:N
     #[arg(long = "at", value_name = "WHEN", default_value = "end")]
     pub when: When,
 }

@@ -5,7 +5,7 @@ use crate::output::warn;
 use crate::print::bytes::counted;
 use crate::print::progress::Progress;
 use highwater_input::{Format, InputError, InputFile, Problems};
-use highwater_model::{Catalog, GaugeReading, NamedInstant, Snapshot, Source, Totals, When};
+use highwater_model::{Catalog, GaugeReading, NamedInstant, RssBreakdown, Snapshot, Source, Totals, When};
 use highwater_query::{Filter, QueryError, filtered_snapshot, no_times};
 use highwater_store::history::{History, Work};
 use highwater_store::{Damage, FileStats, Recording, RecordingError};
@@ -128,6 +128,11 @@ impl Opened {
     /// The marks, in order.
     pub fn marks(&self) -> Result<Vec<NamedInstant>, Failure> {
         if self.file.may_have_remarks() { self.ask(Recording::marks) } else { Ok(Vec::new()) }
+    }
+
+    /// Where the resident memory was, at the instants at which that was recorded, in time order.
+    pub fn breakdowns(&self) -> Result<Vec<RssBreakdown>, Failure> {
+        if self.file.may_have_remarks() { self.ask(Recording::breakdowns) } else { Ok(Vec::new()) }
     }
 
     /// The gauges, in order.

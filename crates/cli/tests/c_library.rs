@@ -76,7 +76,8 @@ fn declared() -> BTreeSet<String> {
 #[test]
 fn the_libraries_define_the_headers_functions_and_what_they_replace_and_nothing_else() {
     let hooks = "malloc free calloc realloc reallocarray memalign aligned_alloc posix_memalign valloc pvalloc free_sized \
-                 free_aligned_sized mmap mmap64 munmap mremap mprotect pkey_mprotect prctl syscall";
+                 free_aligned_sized mmap mmap64 munmap mremap mprotect pkey_mprotect madvise brk sbrk \
+                 prctl syscall";
     let hooks: BTreeSet<String> = hooks.split_whitespace().map(str::to_owned).collect();
     let lib = prefix().join("lib");
 

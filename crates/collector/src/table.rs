@@ -199,6 +199,7 @@ impl LiveTable {
         AddressSpace {
             reserved_bytes: header.reserved_bytes.load(Ordering::Relaxed),
             mapped_file_bytes: header.file_bytes.load(Ordering::Relaxed),
+            returned_bytes: header.returned_bytes.load(Ordering::Relaxed),
         }
     }
 

@@ -1,8 +1,8 @@
 //! A snapshot of Highwater's own: the instant alone, in a file that every command opens.
 
 use crate::format::{ExportError, ExportFormat, ExportOptions, Write};
-use highwater_model::{KnownFigures, Snapshot};
-use highwater_store::{FileSink, write_snapshot};
+use highwater_model::{KnownFigures, Nanos, RssBreakdown, Snapshot};
+use highwater_store::{FileSink, Recording, RecordingError, write_snapshot_with_breakdown};
 use std::io;
 
 /// `highwater export --to hw`.
@@ -48,7 +48,7 @@ impl FileSink for Stream<'_> {
     fn cut_back(&mut self, _: u64) {}
 }
 
-fn write(snapshot: &Snapshot, _: &ExportOptions<'_>, out: &mut dyn io::Write) -> Result<(), ExportError> {
+fn write(snapshot: &Snapshot, options: &ExportOptions<'_>, out: &mut dyn io::Write) -> Result<(), ExportError> {
     let mut source = snapshot.source.clone();
     if !source.snapshot {
         // What was counted until this instant is known. A profile has counters of its end only.
@@ -58,6 +58,17 @@ fn write(snapshot: &Snapshot, _: &ExportOptions<'_>, out: &mut dyn io::Write) ->
         }
         source.duration = snapshot.at;
     }
-    write_snapshot(Stream(out), &source, &snapshot.catalog, &snapshot.accounts.to_state())?;
+    let breakdown = options.recording.map(|recording| breakdown_at(recording, snapshot.at)).transpose()?.flatten();
+    let state = snapshot.accounts.to_state();
+    write_snapshot_with_breakdown(Stream(out), &source, &snapshot.catalog, &state, breakdown.as_ref())?;
     Ok(())
+}
+
+/// The breakdown of resident memory at this very instant.
+fn breakdown_at(recording: &Recording, at: Nanos) -> Result<Option<RssBreakdown>, ExportError> {
+    let breakdowns = recording.breakdowns().map_err(|error| match error {
+        RecordingError::Io(error) => ExportError::Read(error),
+        other => ExportError::Read(io::Error::other(other.to_string())),
+    })?;
+    Ok(breakdowns.into_iter().find(|breakdown| breakdown.at == at))
 }

@@ -116,7 +116,7 @@ pub(crate) fn begin(
         .ok_or_else(|| io::Error::other("the agent shares nothing"))?;
     let file = file.map(|path| open_or_replace(&path).map(|file| (path, file))).transpose();
     let file = file.inspect_err(|_| agent::end())?;
-    ProcessRecording::begin(shared, about, Outputs { file, streaming }, counter)
+    ProcessRecording::begin(shared, about, Outputs { file, streaming, breakdown_worker: None }, counter)
 }
 
 /// Ends the recording, and completes its file or its streams. Does nothing if there is no recording.

@@ -72,13 +72,16 @@ impl Source {
     }
 }
 
-/// Address space that a program has mapped and that is not counted as memory.
+/// Address space of a program, beside its live bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddressSpace {
-    /// Reserved: the program cannot touch it (`PROT_NONE`).
+    /// Reserved: the program cannot touch it (`PROT_NONE`). Not in live bytes.
     pub reserved_bytes: u64,
-    /// Mapped files.
+    /// Mapped files. Not in live bytes.
     pub mapped_file_bytes: u64,
+    /// Bytes of mappings that the program gave back to the kernel (`madvise`) since it last mapped, moved or protected them. It may have touched them again:
+    /// no call shows that. So they are in live bytes, and this is an upper bound of what is not resident for this reason.
+    pub returned_bytes: u64,
 }
 
 /// The display name of a program: the name that was typed (the file name of `argv[0]`), or else that of its executable. A program that has changed its

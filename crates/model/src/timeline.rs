@@ -43,8 +43,18 @@ pub mod gauge {
     pub const RSS: &str = "rss";
     /// Address space that the program reserved and cannot touch (`PROT_NONE`).
     pub const RESERVED: &str = "reserved bytes";
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [&str; 7] = [RSS, MAPPED, RETURNED, SLACK, FREE_RESIDENT, RESERVED, FILES];
     /// Mapped files.
     pub const FILES: &str = "mapped file bytes";
+    /// Memory that the program mapped by itself and can touch. Live bytes less these are the heap's.
+    pub const MAPPED: &str = "mapped bytes";
+    /// Usable bytes of live blocks, beyond those that were requested, that are in RAM.
+    pub const SLACK: &str = "slack bytes";
+    /// Memory that is free inside the allocator and in RAM.
+    pub const FREE_RESIDENT: &str = "free resident bytes";
+    /// Bytes of mappings that the program gave back and may touch again.
+    pub const RETURNED: &str = "returned bytes";
 }
 
 /// Live memory, marks and gauges of a recording over time.

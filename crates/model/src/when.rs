@@ -1,4 +1,4 @@
-//! Notation for an instant of a recording: `start`, `peak`, `end`, `12.5s`, `80%`, `mark:NAME`, in a log without times `line:1200`, in
+//! Notation for an instant of a recording: `start`, `peak`, `rss-peak`, `end`, `12.5s`, `80%`, `mark:NAME`, in a log without times `line:1200`, in
 //! a source that counts instructions or bytes `instruction:1200`, `byte:1200`.
 
 use crate::clock::Clock;
@@ -13,6 +13,8 @@ pub enum When {
     Start,
     /// The instant at which the most bytes were live.
     Peak,
+    /// The instant at which the most memory was in RAM, as far as that was measured.
+    RssPeak,
     /// After the last event.
     #[default]
     End,
@@ -34,7 +36,7 @@ impl fmt::Display for UnknownWhen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "'{}' names no instant: use start, peak, end, a time (12.5s, 300ms, 1h30m), a part (80%) or mark:NAME",
+            "'{}' names no instant: use start, peak, rss-peak, end, a time (12.5s, 300ms, 1h30m), a part (80%) or mark:NAME",
             self.0
         )
     }
@@ -47,6 +49,7 @@ impl fmt::Display for When {
         match self {
             Self::Start => f.write_str("start"),
             Self::Peak => f.write_str("peak"),
+            Self::RssPeak => f.write_str("rss-peak"),
             Self::End => f.write_str("end"),
             Self::At(time) => write!(f, "{time}"),
             Self::Percent(part) => write!(f, "{part}%"),
@@ -64,6 +67,7 @@ impl FromStr for When {
         match text {
             "start" => return Ok(Self::Start),
             "peak" => return Ok(Self::Peak),
+            "rss-peak" => return Ok(Self::RssPeak),
             "end" => return Ok(Self::End),
             _ => {}
         }
@@ -139,6 +143,7 @@ mod tests {
         let cases = [
             ("start", When::Start),
             ("peak", When::Peak),
+            ("rss-peak", When::RssPeak),
             ("end", When::End),
             ("12.5s", When::At(Nanos(12_500_000_000))),
             ("300ms", When::At(Nanos(300_000_000))),

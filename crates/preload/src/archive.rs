@@ -7,7 +7,7 @@
 //!   there is a loader; else the C library's own, by the names that nothing replaces.
 //! * A note, by which the command recognizes programs that contain the library.
 
-use crate::kernel::{call, number};
+use crate::kernel::{call, number, program_break};
 use crate::real::{self, BlockPointer};
 use core::arch::{asm, global_asm, naked_asm};
 use core::ffi::{CStr, c_int, c_void};
@@ -43,6 +43,9 @@ weak_names!(
     "mremap",
     "mprotect",
     "pkey_mprotect",
+    "madvise",
+    "brk",
+    "sbrk",
     "prctl",
     "syscall"
 );
@@ -116,6 +119,13 @@ global_asm!(
     ".weak __libc_pvalloc",
 );
 
+// The C library's own, which remember the program break: its allocator reads that.
+global_asm!(".weak __brk", ".weak __sbrk");
+
+fn or(found: *mut c_void, otherwise: *mut c_void) -> *mut c_void {
+    if found.is_null() { otherwise } else { found }
+}
+
 unsafe extern "C" {
     // This reference brings the program's allocator into it: the C library's, or the one that the program is linked with.
     fn malloc_usable_size(block: BlockPointer) -> usize;
@@ -167,6 +177,9 @@ pub fn find(name: &CStr) -> *mut c_void {
         b"mremap" => mremap as *mut c_void,
         b"mprotect" => mprotect as *mut c_void,
         b"pkey_mprotect" => pkey_mprotect as *mut c_void,
+        b"madvise" => madvise as *mut c_void,
+        b"brk" => or(address_of!("__brk"), brk as *mut c_void),
+        b"sbrk" => or(address_of!("__sbrk"), sbrk as *mut c_void),
         b"prctl" => prctl as *mut c_void,
         b"syscall" => syscall as *mut c_void,
         _ => core::ptr::null_mut(),
@@ -242,6 +255,34 @@ unsafe extern "C" fn pkey_mprotect(address: usize, length: usize, protection: c_
         }
         with_errno(number::PKEY_MPROTECT, [address, length, protection as usize, key as usize, 0, 0]) as c_int
     }
+}
+
+unsafe extern "C" fn madvise(address: usize, length: usize, advice: c_int) -> c_int {
+    // SAFETY: as above.
+    unsafe { with_errno(number::MADVISE, [address, length, advice as usize, 0, 0, 0]) as c_int }
+}
+
+/// For a C library whose allocator does not use the program break.
+unsafe extern "C" fn brk(end: usize) -> c_int {
+    const OUT_OF_MEMORY: c_int = 12;
+    // SAFETY: as above.
+    unsafe {
+        if call(number::BRK, [end, 0, 0, 0, 0, 0]) as usize != end {
+            *__errno_location() = OUT_OF_MEMORY;
+            return -1;
+        }
+    }
+    0
+}
+
+/// Likewise.
+unsafe extern "C" fn sbrk(increment: isize) -> isize {
+    let before = program_break();
+    // SAFETY: as above.
+    if increment != 0 && unsafe { brk(before.wrapping_add_signed(increment)) } != 0 {
+        return -1;
+    }
+    before as isize
 }
 
 unsafe extern "C" fn prctl(option: c_int, second: usize, third: usize, fourth: usize, fifth: usize) -> c_int {

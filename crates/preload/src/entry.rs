@@ -4,7 +4,7 @@
 //!
 //! In the archive of the C library their names begin with `__wrap_`: see `archive.rs`.
 
-use crate::{heap, mappings, real};
+use crate::{heap, mappings, program_break, real};
 use core::arch::naked_asm;
 use highwater_agent::sampling::{FILTER, FILTER_BITS, FILTER_FACTOR};
 use highwater_agent::{Caller, PASS_ALLOCATIONS, PASS_FREES};
@@ -137,6 +137,9 @@ entry!(valloc, "rsi", "rdx", heap::valloc);
 entry!(pvalloc, "rsi", "rdx", heap::pvalloc);
 entry!(mprotect, "rcx", "r8", mappings::mprotect);
 entry!(pkey_mprotect, "r8", "r9", mappings::pkey_mprotect);
+entry!(madvise, "rcx", "r8", mappings::madvise);
+entry!(brk, "rsi", "rdx", program_break::brk);
+entry!(sbrk, "rsi", "rdx", program_break::sbrk);
 
 /// As above for a function with six arguments: the two are added on the stack.
 macro_rules! long_entry {

@@ -5,6 +5,7 @@ use core::arch::asm;
 pub mod number {
     pub const READ: usize = 0;
     pub const CLOSE: usize = 3;
+    pub const FSTAT: usize = 5;
     pub const POLL: usize = 7;
     #[cfg(feature = "static")]
     pub const MMAP: usize = 9;
@@ -12,8 +13,11 @@ pub mod number {
     pub const MPROTECT: usize = 10;
     #[cfg(feature = "static")]
     pub const MUNMAP: usize = 11;
+    pub const BRK: usize = 12;
     #[cfg(feature = "static")]
     pub const MREMAP: usize = 25;
+    #[cfg(feature = "static")]
+    pub const MADVISE: usize = 28;
     pub const DUP2: usize = 33;
     pub const GETPID: usize = 39;
     pub const CLONE: usize = 56;
@@ -60,6 +64,23 @@ pub fn open(path: &core::ffi::CStr, flags: usize) -> Option<usize> {
     // SAFETY: the path is a C string.
     let file = unsafe { call(number::OPENAT, [FROM_HERE, path.as_ptr() as usize, flags | CLOSE_ON_EXEC, 0, 0, 0]) };
     usize::try_from(file).ok()
+}
+
+/// The device that a descriptor is; 0 for anything else.
+pub fn device_of(descriptor: i32) -> u64 {
+    /// Words of the kernel's `struct stat`.
+    const WORDS: usize = 18;
+    const DEVICE: usize = 5;
+    let mut about = [0u64; WORDS];
+    // SAFETY: the kernel writes a `struct stat`, which has that size.
+    let result = unsafe { call(number::FSTAT, [descriptor as usize, about.as_mut_ptr() as usize, 0, 0, 0, 0]) };
+    if result == 0 { about[DEVICE] } else { 0 }
+}
+
+/// The program break.
+pub fn program_break() -> usize {
+    // SAFETY: 0 is below any break, so the kernel only reports it.
+    unsafe { call(number::BRK, [0; 6]) as usize }
 }
 
 /// Closes a descriptor of our own.

@@ -3,7 +3,7 @@
 //!
 //! The functions that a program calls are a few instructions of assembly ([`entry`]): they take the stack and frame
 //! pointer as the caller left them, where unwinding starts, and jump to the Rust function that does the work.
-//! [`heap`] has the functions for blocks, [`mappings`] those for `mmap` and its kin, [`exec`] starts programs, [`filter`] sees seccomp filters, [`others`] has
+//! [`heap`] has the functions for blocks, [`mappings`] those for `mmap` and its kin, [`program_break`] `brk` and `sbrk`, [`exec`] starts programs, [`filter`] sees seccomp filters, [`others`] has
 //! the rest, [`start`] runs at the program's start, [`real`] has the functions that would be called without this library.
 //!
 //! [`api`] has the functions that a program may call by itself (`highwater.h`), [`recorder_process`] starts the recorder for one of them.
@@ -47,6 +47,7 @@ mod mappings;
 #[cfg(not(feature = "static"))]
 mod others;
 mod path_text;
+mod program_break;
 mod real;
 mod recorder_process;
 #[cfg_attr(feature = "linked", path = "start_linked.rs")]

@@ -118,6 +118,9 @@ real!(mremap: MREMAP c"mremap", (old: BlockPointer, old_length: usize, length: u
     else usize::MAX as BlockPointer);
 real!(mprotect: MPROTECT c"mprotect", (address: BlockPointer, length: usize, protection: c_int) -> c_int, else -1);
 real!(pkey_mprotect: PKEY_MPROTECT c"pkey_mprotect", (address: BlockPointer, length: usize, protection: c_int, key: c_int) -> c_int, else -1);
+real!(madvise: MADVISE c"madvise", (address: BlockPointer, length: usize, advice: c_int) -> c_int, else -1);
+real!(brk: BRK c"brk", (end: BlockPointer) -> c_int, else -1);
+real!(sbrk: SBRK c"sbrk", (increment: isize) -> BlockPointer, else usize::MAX as BlockPointer);
 real!(prctl: PRCTL c"prctl", (option: c_int, second: usize, third: usize, fourth: usize, fifth: usize) -> c_int, else -1);
 real!(syscall: SYSCALL c"syscall",
     (number: i64, first: usize, second: usize, third: usize, fourth: usize, fifth: usize, sixth: usize) -> i64, else -1);
@@ -158,7 +161,7 @@ pub fn address_of_malloc() -> u64 {
 /// Looks up functions ahead of time that programs call in signal handlers, or between fork and exec: a lookup there could wait for the loader's lock
 /// for ever.
 pub fn look_up_ahead() {
-    let mappings = [&MMAP, &MUNMAP, &MREMAP, &MPROTECT, &PKEY_MPROTECT];
+    let mappings = [&MMAP, &MUNMAP, &MREMAP, &MPROTECT, &PKEY_MPROTECT, &MADVISE, &BRK, &SBRK];
     mappings.iter().chain(&[&PRCTL, &SYSCALL]).for_each(|real| _ = real.address());
     #[cfg(not(feature = "linked"))]
     programs::all().iter().for_each(|real| _ = real.address());

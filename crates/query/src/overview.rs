@@ -149,8 +149,12 @@ pub fn overview(query: &Query, work: &Work<'_>) -> Result<OverviewAnswer, QueryE
             figures.put(name, value);
         }
     }
-    let AddressSpace { reserved_bytes, mapped_file_bytes } = address_space(&query.history, at)?;
-    for (name, value) in [("reserved_bytes", reserved_bytes), ("mapped_file_bytes", mapped_file_bytes)] {
+    let AddressSpace { reserved_bytes, mapped_file_bytes, returned_bytes } = address_space(&query.history, at)?;
+    for (name, value) in [
+        ("reserved_bytes", reserved_bytes),
+        ("mapped_file_bytes", mapped_file_bytes),
+        ("returned_bytes", returned_bytes),
+    ] {
         if value > 0 {
             figures.put(name, value);
         }
@@ -167,7 +171,7 @@ pub fn overview(query: &Query, work: &Work<'_>) -> Result<OverviewAnswer, QueryE
     })
 }
 
-/// Address space that the process had mapped at an instant and that no other figure contains. It does not depend on filters.
+/// Address space of the process at an instant, beside the other figures. It does not depend on filters.
 fn address_space(history: &History, at: Nanos) -> Result<AddressSpace, QueryError> {
     if history.recording().is_none() {
         return Ok(history.source().address_space);
@@ -175,7 +179,11 @@ fn address_space(history: &History, at: Nanos) -> Result<AddressSpace, QueryErro
     let readings = history.gauges()?;
     let latest = |name: &str| readings.iter().rfind(|reading| reading.time <= at && reading.name == name);
     let value = |name| latest(name).map_or(0, |reading| reading.value);
-    Ok(AddressSpace { reserved_bytes: value(gauge::RESERVED), mapped_file_bytes: value(gauge::FILES) })
+    Ok(AddressSpace {
+        reserved_bytes: value(gauge::RESERVED),
+        mapped_file_bytes: value(gauge::FILES),
+        returned_bytes: value(gauge::RETURNED),
+    })
 }
 
 /// Whether the source knows which blocks were resized.

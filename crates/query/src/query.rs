@@ -99,7 +99,7 @@ pub fn moment(history: &History, window: Window, when: When) -> Result<Moment, Q
         When::Start => Moment::Start,
         When::End => Moment::End,
         When::Peak => Moment::Event(history.peak(recording, window)?.event),
-        When::At(_) | When::Percent(_) | When::Line(_) => history.moment_at(time_of(history, &when)?),
+        When::At(_) | When::Percent(_) | When::Line(_) | When::RssPeak => history.moment_at(time_of(history, &when)?),
         When::Mark(name) => {
             let mark = history.marks()?.iter().find(|mark| mark.name == name);
             Moment::Event(mark.ok_or_else(|| QueryError::Bad(format!("no mark is named '{name}'")))?.event)

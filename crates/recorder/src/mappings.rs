@@ -5,9 +5,13 @@
 //!
 //! Only memory that the program can touch is a block. Reservations (`PROT_NONE`) and files take address space; they are summed up
 //! ([`Mappings::beside`]), and a reservation becomes a block, part by part, when the program makes it accessible.
+//!
+//! Parts of blocks that the program gave back to the kernel and keeps mapped (`madvise`) are summed up as well ([`ReturnedParts`]). They stay parts of their
+//! blocks: the program may touch them again without any call.
 
 use crate::record::MappingKind;
-use highwater_model::{EventKind, Placement, StackId, TagId, mapped_address};
+use crate::returned::ReturnedParts;
+use highwater_model::{AddressSpace, EventKind, Placement, StackId, TagId, mapped_address};
 use std::collections::BTreeMap;
 
 const PAGE: u64 = 4096;
@@ -29,13 +33,15 @@ struct MappedRange {
     mapper: Mapper,
 }
 
-/// Bytes of address space that are mapped and are no blocks.
+/// Bytes of address space that are shown beside the blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beside {
     /// Reservations.
     pub reserved: u64,
     /// Mapped files.
     pub files: u64,
+    /// Memory that was given back and may be touched again. It is part of blocks.
+    pub returned: u64,
 }
 
 impl Beside {
@@ -45,6 +51,18 @@ impl Beside {
             MappingKind::Reservation => Some(&mut self.reserved),
             MappingKind::File => Some(&mut self.files),
         }
+    }
+
+    /// All figures, in the order of their gauges.
+    pub fn all(self) -> [u64; 3] {
+        [self.reserved, self.files, self.returned]
+    }
+}
+
+impl From<Beside> for AddressSpace {
+    fn from(beside: Beside) -> Self {
+        let Beside { reserved, files, returned } = beside;
+        Self { reserved_bytes: reserved, mapped_file_bytes: files, returned_bytes: returned }
     }
 }
 
@@ -57,12 +75,13 @@ pub struct Mappings {
     /// The sizes of all ranges that are no blocks, including those set aside. Ranges that a broken program claims to set aside may overlap and exceed
     /// 64 bits: sums wrap.
     beside: Beside,
+    returned: ReturnedParts,
 }
 
 impl Mappings {
-    /// The sizes of mapped ranges that are no blocks.
+    /// The sizes of mapped ranges that are no blocks, and of the parts of blocks that were given back.
     pub fn beside(&self) -> Beside {
-        self.beside
+        Beside { returned: self.returned.bytes(), ..self.beside }
     }
 
     fn placement(start: u64, end: u64, mapper: Mapper) -> Placement {
@@ -104,6 +123,21 @@ impl Mappings {
                 self.add(from, MappedRange { end: to, what, mapper }, emit);
             }
         }
+        // A runtime protects memory anew that it is going to use again.
+        self.returned.take_out(start, end);
+    }
+
+    /// The program gave memory back, or asked for it again. Only what it mapped and can touch counts.
+    pub fn give_back(&mut self, start: u64, length: u64, is_returned: bool) {
+        let Some(end) = end_of(start, length) else { return };
+        if !is_returned {
+            return self.returned.take_out(start, end);
+        }
+        for (at, range) in self.hit(start, end) {
+            if range.what == MappingKind::Memory {
+                self.returned.add(at.max(start), range.end.min(end));
+            }
+        }
     }
 
     /// Memory was unmapped; ranges that the program itself never mapped are ignored.
@@ -113,7 +147,7 @@ impl Mappings {
         }
     }
 
-    /// A mapping was moved or resized.
+    /// A mapping was moved or resized, or duplicated if it has no old length.
     pub fn remap(
         &mut self,
         old: u64,
@@ -126,15 +160,44 @@ impl Mappings {
         let (Some(old_end), Some(_)) = (end_of(old, old_length.max(1)), end_of(new, length)) else { return };
         let known = self.ranges.get(&old).copied().filter(|range| range.end == old_end && old_length > 0);
         let Some(range) = known else {
-            // A part of a mapping, or one that is not known: the part is freed, the new one allocated.
-            let what = self.hit(old, old_end).first().map_or(MappingKind::Memory, |(_, range)| range.what);
-            if old_length > 0 {
-                self.clear(old, old_end, emit);
-            }
-            return self.map(new, length, what, mapper, emit);
+            return self.move_parts((old, old_end), old_length == 0, new, length, mapper, emit);
         };
         self.ranges.remove(&old);
+        self.returned.take_out(old, old_end);
         self.moved(old, range, new, length, mapper, mapped_address(old), emit);
+    }
+
+    /// A part of a mapping was moved, or several that the kernel made one, or one that is not known: the parts are freed and allocated again. Each keeps its
+    /// kind; growth has that of the last one.
+    fn move_parts(
+        &mut self,
+        (old, old_end): (u64, u64),
+        is_duplicate: bool,
+        new: u64,
+        length: u64,
+        mapper: Mapper,
+        emit: &mut dyn FnMut(EventKind),
+    ) {
+        let Some(new_end) = end_of(new, length) else { return };
+        let hit = self.hit(old, old_end);
+        let (mut what, mut done) = (MappingKind::Memory, new);
+        if is_duplicate {
+            what = hit.first().map_or(what, |(_, range)| range.what);
+        } else {
+            self.clear(old, old_end, emit);
+            for (at, range) in hit {
+                what = range.what;
+                let start = new.saturating_add(at.max(old) - old);
+                let end = new.saturating_add(range.end.min(old_end) - old).min(new_end);
+                if start < end {
+                    self.map(start, end - start, what, mapper, emit);
+                    done = end;
+                }
+            }
+        }
+        if done < new_end {
+            self.map(done, new_end - done, what, mapper, emit);
+        }
     }
 
     /// A range that was taken out is now at `new`. The ledger has its block at `from`.
@@ -168,6 +231,7 @@ impl Mappings {
     pub fn set_aside(&mut self, start: u64, length: u64, ring: usize) -> bool {
         let whole = self.ranges.get(&start).is_some_and(|range| end_of(start, length) == Some(range.end));
         if whole && let Some(range) = self.ranges.remove(&start) {
+            self.returned.take_out(start, range.end);
             self.aside.insert(ring, (start, range));
             return range.what == MappingKind::Memory;
         }
@@ -205,6 +269,7 @@ impl Mappings {
 
     /// Takes `start .. end` out of all ranges.
     fn clear(&mut self, start: u64, end: u64, emit: &mut dyn FnMut(EventKind)) {
+        self.returned.take_out(start, end);
         for (at, range) in self.hit(start, end) {
             self.ranges.remove(&at);
             let (keeps_start, keeps_end) = (at < start, range.end > end);
@@ -259,6 +324,7 @@ mod tests {
         let by = |stack| Mapper { stack: StackId(stack), ..Mapper::default() };
         let mut ledger = AddressLedger::default();
         let mut pages = [None; 64];
+        let mut returned = [false; 64];
         let mut random = 12345u64;
         let mut next = |below: u64| {
             random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -270,19 +336,29 @@ mod tests {
             // A new address of 0 would say that a move failed.
             let (start, length) = (1 + next(48), 1 + next(12));
             let (from, to) = (start as usize, (start + length) as usize);
+            if next(3) == 0 {
+                let is_returned = next(4) > 0;
+                mappings.give_back(start * PAGE, length * PAGE, is_returned);
+                for page in (from..to).filter(|page| pages[*page] == Some(MappingKind::Memory)) {
+                    returned[page] = is_returned;
+                }
+            }
             match next(5) {
                 0 => {
                     let what = KINDS[next(3) as usize];
                     mappings.map(start * PAGE, length * PAGE - next(PAGE), what, by(1), &mut emit);
                     pages[from..to].fill(Some(what));
+                    returned[from..to].fill(false);
                 }
                 1 => {
                     mappings.unmap(start * PAGE, length * PAGE, &mut emit);
                     pages[from..to].fill(None);
+                    returned[from..to].fill(false);
                 }
                 2 | 3 => {
                     let what = KINDS[next(2) as usize];
                     mappings.protect(start * PAGE, length * PAGE, what, by(3), &mut emit);
+                    returned[from..to].fill(false);
                     let not_files = pages[from..to].iter_mut().flatten().filter(|page| **page != MappingKind::File);
                     not_files.for_each(|page| *page = what);
                 }
@@ -315,17 +391,42 @@ mod tests {
                         }
                         pages[from..to].fill(None);
                         pages[new_from..new_to].fill(what);
+                        returned[from..to].fill(false);
+                        returned[new_from..new_to].fill(false);
                     }
                 }
             }
             let bytes = |what| pages.iter().filter(|page| **page == Some(what)).count() as u64 * PAGE;
             let live = ledger.accounts().totals().figures.live_bytes();
             assert_eq!(live, bytes(MappingKind::Memory), "step {step}");
-            let beside = Beside { reserved: bytes(MappingKind::Reservation), files: bytes(MappingKind::File) };
+            let beside = Beside {
+                reserved: bytes(MappingKind::Reservation),
+                files: bytes(MappingKind::File),
+                returned: returned.iter().filter(|page| **page).count() as u64 * PAGE,
+            };
             assert_eq!(mappings.beside(), beside, "step {step}");
         }
         let accounts = ledger.accounts();
         assert_eq!(highwater_model::laws::violations(accounts), Vec::<String>::new());
         assert!(accounts.anomalies().iter().all(|(_, count)| count == 0));
+    }
+
+    /// Neighbours of several kinds are moved by one call; a shared mapping is duplicated.
+    #[test]
+    fn parts_that_are_moved_together_keep_their_kinds() {
+        let (mut mappings, mut ledger) = (Mappings::default(), AddressLedger::default());
+        let mut emit = |kind: EventKind| ledger.record(&Event { time: Nanos(1), thread: ThreadId(1), kind }, &mut ());
+        let by = Mapper { stack: StackId(1), ..Mapper::default() };
+        for (start, what) in [(10, MappingKind::Memory), (12, MappingKind::Reservation), (14, MappingKind::File)] {
+            mappings.map(start * PAGE, 2 * PAGE, what, by, &mut emit);
+        }
+        // One page of memory, the reservation and one page of the file, which grows by three.
+        mappings.remap(11 * PAGE, 4 * PAGE, 30 * PAGE, 7 * PAGE, by, &mut emit);
+        assert_eq!(mappings.beside(), Beside { reserved: 2 * PAGE, files: 5 * PAGE, returned: 0 });
+        mappings.remap(30 * PAGE, 0, 50 * PAGE, 4 * PAGE, by, &mut emit);
+        assert_eq!(mappings.beside(), Beside { reserved: 2 * PAGE, files: 5 * PAGE, returned: 0 });
+        mappings.remap(32 * PAGE, 0, 60 * PAGE, 4 * PAGE, by, &mut emit);
+        assert_eq!(mappings.beside(), Beside { reserved: 6 * PAGE, files: 5 * PAGE, returned: 0 });
+        assert_eq!(ledger.accounts().totals().figures.live_bytes(), 6 * PAGE);
     }
 }

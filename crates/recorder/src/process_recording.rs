@@ -2,10 +2,12 @@
 
 mod recorded_process;
 mod records;
+mod resident_memory;
 mod streams;
 
 pub use recorded_process::RecordedProcess;
 
+use crate::breakdowns::{BreakdownWorker, Breakdowns};
 use crate::mappings::{Beside, Mappings};
 use crate::resident::Resident;
 use crate::rings::RingReader;
@@ -13,7 +15,7 @@ use crate::stream::{ClosingStream, Sent, Stream, Streaming};
 use highwater_clock::Counter;
 use highwater_model::{
     AddressLedger, AddressSpace, Anomaly, Applied, Catalog, Event, EventKind, FrameId, Heap, Nanos, PlainEvent,
-    Snapshot, Source, StringId, Tag, TagId, ThreadId, Totals, gauge,
+    Snapshot, Source, Tag, TagId, ThreadId, Totals,
 };
 use highwater_session::PerfMapFile;
 use highwater_session::SessionMemory;
@@ -22,6 +24,7 @@ use highwater_session::Stamps;
 use highwater_session::{Reason, UnrecordedPrograms};
 use highwater_store::{StepWriter, Written, is_special, rename_without_replacing};
 use highwater_symbols::{Symbolized, Symbolizer, add_type_facts, resolve_frames};
+use resident_memory::GaugeNames;
 use rustc_hash::FxHashMap;
 use std::collections::HashSet;
 use std::fs::File;
@@ -46,6 +49,8 @@ pub struct Outputs {
     pub file: Option<(PathBuf, File)>,
     /// Streams over a network.
     pub streaming: Option<Streaming>,
+    /// The thread that reads pages; without one there are no breakdowns of resident memory.
+    pub breakdown_worker: Option<BreakdownWorker>,
 }
 
 /// A thread of the program, as a ring knows it.
@@ -86,16 +91,19 @@ pub struct ProcessRecording {
     owners: Vec<RingThread>,
     /// How many threads have had a kernel thread id: the kernel reuses ids.
     uses: FxHashMap<u32, u64>,
-    rss: StringId,
-    /// The names of the gauges for mapped address space that is no block: reservations, files.
-    beside: [StringId; 2],
+    /// The names of gauges.
+    gauges: GaugeNames,
     /// The number of the event at which memory was at its peak, and the reservations and mapped files at that time: see
     /// [`ProcessRecording::keep_space_at_peak`].
     space_at_peak: (u64, Beside),
     /// Events that could not be recorded, as far as the agent counted them.
     missed: u32,
     resident: Resident,
-    last_resident: u64,
+    /// RSS and mapped bytes when they were written last.
+    last_resident: [u64; 2],
+    breakdowns: Breakdowns,
+    /// Slack and free resident bytes when they were written last.
+    last_curves: [u64; 2],
     last_time: Nanos,
     last_look: Instant,
     last_flush: Instant,
@@ -139,8 +147,10 @@ pub struct Finished {
 pub struct LastFigures {
     /// The state at its end, without the single blocks.
     pub end: Snapshot,
-    /// Address space at the peak that is not counted as blocks.
+    /// Address space at the peak, beside the blocks.
     pub space_at_peak: AddressSpace,
+    /// The same at the end.
+    pub space_at_end: AddressSpace,
 }
 
 impl ProcessRecording {
@@ -165,8 +175,7 @@ impl ProcessRecording {
             .ok_or_else(|| io::Error::other("the program counts processor ticks, which this machine cannot"))?;
         let mut catalog = Catalog::default();
         let tag = catalog.intern_tag(Tag { heap: Heap::Mapped, ..Tag::default() });
-        let rss = catalog.strings.intern(gauge::RSS);
-        let beside = [gauge::RESERVED, gauge::FILES].map(|name| catalog.strings.intern(name));
+        let gauges = GaugeNames::of(&mut catalog);
         let source = about.source(&stamps);
         let ledger = AddressLedger::default();
         let (path, file) = match to.file {
@@ -175,7 +184,8 @@ impl ProcessRecording {
         };
         let asleep = to.streaming.as_ref().is_some_and(Streaming::is_on_demand);
         let now = Instant::now();
-        let resident = Resident::of(about.pid);
+        let resident = Resident::of(about.pid, about.rss_every);
+        let breakdowns = Breakdowns::of(about.pid, about.rss_every, to.breakdown_worker);
         let (names, perf_map) = (SessionNames::of_process(about.pid), PerfMapFile::of(about.pid));
         let mut recording = Self {
             about,
@@ -199,12 +209,13 @@ impl ProcessRecording {
             takes_plain: false,
             owners: Vec::new(),
             uses: FxHashMap::default(),
-            rss,
-            beside,
+            gauges,
             space_at_peak: (0, Beside::default()),
             missed: 0,
             resident,
-            last_resident: 0,
+            last_resident: [0; 2],
+            breakdowns,
+            last_curves: [0; 2],
             last_time: Nanos(0),
             last_look: now,
             last_flush: now,
@@ -300,8 +311,10 @@ impl ProcessRecording {
         let round = rings.round(&shared, now, self);
         self.rings = rings;
         self.hand_over();
+        self.take_breakdown();
         if let Some(bytes) = resident {
             self.note_resident(round.watermark, bytes);
+            self.make_due_breakdown(round.watermark);
         }
         self.missed_and_dropped(round.dropped);
         self.look_around();
@@ -437,24 +450,6 @@ impl ProcessRecording {
         self.tend_streams(now);
     }
 
-    /// Writes the resident size as a gauge, at a time up to which all events have been read.
-    fn note_resident(&mut self, at: u64, bytes: u64) {
-        if !self.is_awake() || bytes == self.last_resident {
-            return;
-        }
-        self.last_resident = bytes;
-        self.last_time = self.stamps.time(at).max(self.last_time);
-        let thread = ThreadId(self.about.pid.into());
-        self.push(self.last_time, thread, EventKind::Gauge { name: self.rss, value: bytes });
-        // Again, though unchanged: readers then find the latest values of all gauges close together.
-        let Beside { reserved, files } = self.mappings.beside();
-        for (name, value) in self.beside.into_iter().zip([reserved, files]) {
-            if value > 0 {
-                self.push(self.last_time, thread, EventKind::Gauge { name, value });
-            }
-        }
-    }
-
     /// Called when reservations or mapped files change. If they have not changed since the latest peak, `before` is their value at that peak.
     fn keep_space_at_peak(&mut self, before: Beside) {
         let peak = self.ledger.accounts().totals().peak_event;
@@ -488,6 +483,7 @@ impl ProcessRecording {
         }
         let now = self.mappings.beside();
         self.keep_space_at_peak(now);
+        self.write_last_breakdowns();
         let (accounts, catalog) = (self.ledger.accounts(), &mut self.catalog);
         let last = self.streams.drain(..).map(|stream| stream.finish(accounts, catalog, &self.source));
         let closing: Vec<ClosingStream> = self.closing.drain(..).chain(last).collect();
@@ -505,7 +501,6 @@ impl ProcessRecording {
         });
         self.source.duration = self.source.duration.max(self.ledger.accounts().last_time());
         let peak_bytes = self.ledger.accounts().totals().figures.peak_bytes;
-        let Beside { reserved, files } = self.space_at_peak.1;
         let figures = with_figures.then(|| LastFigures {
             end: Snapshot {
                 source: self.source,
@@ -513,7 +508,8 @@ impl ProcessRecording {
                 accounts: self.ledger.into_accounts().into_figures_alone(),
                 catalog: Arc::new(self.catalog),
             },
-            space_at_peak: AddressSpace { reserved_bytes: reserved, mapped_file_bytes: files },
+            space_at_peak: self.space_at_peak.1.into(),
+            space_at_end: now.into(),
         });
         Finished {
             about: self.about,

@@ -38,6 +38,15 @@ pub enum RingRecord {
         /// Its kind now, unless it is a file.
         what: MappingKind,
     },
+    /// The program gave memory back, or asked for it again, and keeps the mapping.
+    Return {
+        /// Start of the range.
+        address: u64,
+        /// Its length.
+        length: u64,
+        /// Whether it was given back.
+        is_returned: bool,
+    },
     /// Memory was unmapped.
     Unmap {
         /// Start of the range.
@@ -142,6 +151,7 @@ impl RingRecord {
                 range: RecordedBlock::new(word(1)?, word(2)?, word(3)?),
                 what: MappingKind::from_word(word(3)?)?,
             },
+            kind::RETURN => Self::Return { address: word(1)?, length: word(2)?, is_returned: word(3)? != 0 },
             kind::UNMAP => Self::Unmap { address: word(1)?, length: word(2)? },
             kind::REMAP_BEGIN => Self::RemapBegin { old: word(1)?, old_length: word(2)? },
             kind::REMAP => Self::Remap {

@@ -1,8 +1,10 @@
 //! Recording a program and its children: one [`ProcessRecording`] for each.
 
+use crate::breakdowns::BreakdownWorker;
 use crate::children::ChildFiles;
 use crate::listen::{Listener, Visitor};
 use crate::process_recording::{Finished, Outputs, ProcessRecording, RecordedProcess};
+use crate::resident::RssEvery;
 use crate::stream::{Namer, StreamTo, Streaming, Wire, spawn};
 use highwater_clock::{Counter, Measurement};
 use highwater_model::program_name;
@@ -60,6 +62,8 @@ pub struct RecorderOptions {
     pub late: bool,
     /// A text about the run that every recording keeps.
     pub context: String,
+    /// How often the resident memory of processes is read.
+    pub rss_every: RssEvery,
     /// The servers that are asked for debug files.
     pub debuginfod: DebuginfodServers,
 }
@@ -86,6 +90,8 @@ struct RunningRecording {
 pub struct Recorder {
     options: RecorderOptions,
     streams: Option<StreamSettings>,
+    /// `None` if no pages are read.
+    breakdown_worker: Option<BreakdownWorker>,
     /// `None` once no new process is accepted.
     listener: Option<Listener>,
     agent_variable: String,
@@ -170,12 +176,14 @@ impl Recorder {
                 }
             }
         })?;
+        let breakdown_worker = options.rss_every.get().map(|_| BreakdownWorker::start()).transpose()?;
         let (listener, measurement) = (Listener::new()?, Counter::begin_measuring());
         Ok(Self {
             agent_variable: agent_variable(&options, &listener, is_on_demand(streams.as_ref())),
             children: options.output.as_deref().map(ChildFiles::of),
             options,
             streams,
+            breakdown_worker,
             listener: Some(listener),
             counter: OnceCell::new(),
             measurement,
@@ -367,6 +375,7 @@ impl Recorder {
             sample_rate: self.options.sample_rate,
             context: self.options.context.clone(),
             flush_every: FLUSH_EVERY,
+            rss_every: self.options.rss_every,
         };
         let file = if is_first {
             Ok(self.options.output.clone().zip(self.options.output_file.take()))
@@ -377,7 +386,10 @@ impl Recorder {
         let streaming = self.streaming_for(&about);
         let counter = *self.counter.get_or_init(|| self.measurement?.finish());
         let begun = match file {
-            Ok(file) => ProcessRecording::begin(shared, about, Outputs { file, streaming }, counter),
+            Ok(file) => {
+                let breakdown_worker = self.breakdown_worker.clone();
+                ProcessRecording::begin(shared, about, Outputs { file, streaming, breakdown_worker }, counter)
+            }
             Err(error) => {
                 // Otherwise the program would wait for the recorder.
                 shared.header().stop.store(1, Ordering::Release);

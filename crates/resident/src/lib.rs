@@ -2,8 +2,21 @@
 //!
 //! [`PageScan::read`] reads a process; [`PageScan::breakdown`] compares the result with its [`LiveMemory`]. Nothing runs in the process, and nothing in it changes.
 
+mod account;
+mod cgroup;
+mod corrections;
+mod glibc;
+mod image;
 mod live_memory;
+mod mappings;
+mod memory;
+mod page_reader;
+#[doc(hidden)]
+pub mod parts;
+mod regions;
 mod scan;
+mod stacks;
+mod status;
 
 pub use live_memory::{LiveBlock, LiveMapping, LiveMemory};
-pub use scan::{PageScan, ScanError, ScanOptions};
+pub use scan::{PageScan, ScanError, ScanOptions, process_memory};

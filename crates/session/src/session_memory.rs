@@ -5,7 +5,7 @@
 
 use crate::provided::{Provided, Used};
 use highwater_shm::ring_v1::RingHeader;
-use highwater_shm::session_v1::{Capacity, Header, MAGIC, MODULE_BYTES, ring_bytes};
+use highwater_shm::session_v1::{Capacity, Header, MAGIC, MODULE_BYTES, PROVIDES_RINGS, READS_RETURNS, ring_bytes};
 use highwater_shm::stacks_v1::TrieNode;
 use rustix::fs::SealFlags;
 use rustix::mm::{MapFlags, ProtFlags};
@@ -161,7 +161,7 @@ impl SessionMemory {
                 wake_writer(header);
             }
         }
-        header.provides.store(1, Ordering::Release);
+        header.provides.store(PROVIDES_RINGS | READS_RETURNS, Ordering::Release);
     }
 
     /// The header.

@@ -15,6 +15,8 @@
 //! | unmap | address, length |
 //! | remap-begin | old address, old length: from here on another thread may be given it; a remap follows |
 //! | remap | old address, old length, new address, new length, node; a new address of 0 means that it failed |
+//! | protect | address, length, node; the kind of the mapping as for map |
+//! | return | address, length, 1 if the memory was given back to the kernel, 0 if the kernel was asked for it again |
 //! | thread | kernel's thread id: what follows is this thread's |
 //! | name | length in bytes, text: the name of the ring's thread |
 //! | mark | length in bytes, text |
@@ -87,6 +89,9 @@ pub mod kind {
     pub const REMAP_BEGIN: u8 = 13;
     /// The protection of mapped memory was changed.
     pub const PROTECT: u8 = 14;
+    /// The program gave memory back, or asked for it again, and keeps the mapping (`madvise`). A recorder that does not know this kind would skip records
+    /// after it: see [`READS_RETURNS`](crate::session_v1::READS_RETURNS).
+    pub const RETURN: u8 = 15;
 }
 
 /// The kind of a mapping, in the upper half of the last word of [`kind::MAP`] and [`kind::PROTECT`].
@@ -106,7 +111,7 @@ pub fn fixed_words(kind: u8) -> Option<usize> {
         kind::ALLOCATE => 4,
         kind::FREE | kind::REALLOC_BEGIN | kind::THREAD => 2,
         kind::REALLOCATE | kind::REALLOC_END => 5,
-        kind::MAP | kind::PROTECT => 4,
+        kind::MAP | kind::PROTECT | kind::RETURN => 4,
         kind::UNMAP | kind::REMAP_BEGIN => 3,
         kind::REMAP => 6,
         _ => return None,

@@ -53,6 +53,12 @@ pub enum AgentClock {
     Counter = 1,
 }
 
+/// Bit of [`Header::provides`]: the recorder provides the memory of rings.
+pub const PROVIDES_RINGS: u32 = 1;
+/// Bit of [`Header::provides`]: the recorder knows records of the kind [`RETURN`](crate::ring_v1::kind::RETURN). Older ones do not. A library that a program is
+/// linked with may be newer than the recorder, so it writes such records only if this bit is set.
+pub const READS_RETURNS: u32 = 2;
+
 /// The shared header.
 #[repr(C, align(64))]
 pub struct Header {
@@ -88,7 +94,7 @@ pub struct Header {
     pub stop: AtomicU32,
     /// Written by the recorder: 1 while events are wanted, for an agent that began dormant. (Others do not read it.)
     pub go: AtomicU32,
-    /// Written by the recorder: 1 if it provides the memory of rings. A writer then takes none by itself: beyond the provided part of its ring, it waits as if the
+    /// Written by the recorder: [`PROVIDES_RINGS`] and [`READS_RETURNS`]; not 0 if it provides the memory of rings. A writer then takes none by itself: beyond the provided part of its ring, it waits as if the
     /// ring were full. So a program close to its container's limit does not grow by our rings after the kernel has ended its recorder.
     pub provides: AtomicU32,
     /// Written by the agent: why it stopped by itself ([`Reason`](crate::unrecorded_v1::Reason)), 0 while it did not.

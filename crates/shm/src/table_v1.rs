@@ -88,6 +88,8 @@ pub struct TableHeader {
     pub reserved_bytes: AtomicU64,
     /// Mapped files, likewise.
     pub file_bytes: AtomicU64,
+    /// Bytes of mappings that the program gave back and may touch again, likewise. They are in the table's blocks too.
+    pub returned_bytes: AtomicU64,
 }
 
 /// A hash of a socket's path, so that a collector does not take over a process that belongs to another collector.
@@ -529,6 +531,7 @@ mod tests {
         let capacity = TableCapacity { shard_records: 1 << 12, threads: 1 << 12 };
         assert_eq!((size_of::<TableRecord>(), size_of::<TableShard>(), size_of::<ThreadEntry>()), (32, 256, 32));
         assert_eq!(core::mem::offset_of!(TableHeader, reserved_bytes), 56 + 8 * MOST_RATES);
+        assert_eq!(core::mem::offset_of!(TableHeader, returned_bytes), 72 + 8 * MOST_RATES);
         assert!(size_of::<TableHeader>() as u64 <= HEADER_BYTES);
         let at = [capacity.shard(1), capacity.threads(), capacity.records(), capacity.bytes()];
         assert_eq!(at, [4352, 73728, 204_800, 33_890_304]);

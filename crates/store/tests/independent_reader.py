@@ -1042,8 +1042,9 @@ def read_source(payload):
     store = b""
     if not varints.at_end():
         store = varints.take(varints.number())
+    returned_bytes = 0 if varints.at_end() else varints.number()
     has_past = flags & 2 == 2 and flags & 2048 == 2048
-    return {"store": store.hex() if len(store) == 16 else "", "has_past": has_past, "notes": notes, "executable": executable, "reserved_bytes": reserved_bytes, "mapped_file_bytes": mapped_file_bytes,
+    return {"store": store.hex() if len(store) == 16 else "", "has_past": has_past, "notes": notes, "executable": executable, "reserved_bytes": reserved_bytes, "mapped_file_bytes": mapped_file_bytes, "returned_bytes": returned_bytes,
             "context": context, "runtime_parameters": runtime_parameters, "word_bytes": word_bytes,
             "rate_bits": rate_bits,"parent_pid": parent_pid, "usable_sizes": flags & 1 == 1, "snapshot": flags & 2 == 2,
             "aggregated": flags & 4 == 4, "clock": clock_of(flags), "known": known_figures(flags), "command": command,

@@ -195,6 +195,7 @@ fn expected(recording: &Recording, agreement: &Agreement) -> String {
         ("executable", Json::Text(executable)),
         ("reserved_bytes", Json::Number(address_space.reserved_bytes)),
         ("mapped_file_bytes", Json::Number(address_space.mapped_file_bytes)),
+        ("returned_bytes", Json::Number(address_space.returned_bytes)),
         ("notes", Json::List(notes.into_iter().map(Json::Text).collect())),
         ("pid", Json::Number(pid)),
         ("parent_pid", Json::Number(parent_pid)),
@@ -724,7 +725,7 @@ fn snapshots_are_read() {
     let mut ledger = AddressLedger::default();
     events.iter().for_each(|event| ledger.record(event, &mut ()));
     let state = ledger.accounts().to_state();
-    let address_space = AddressSpace { reserved_bytes: 8 << 30, mapped_file_bytes: 4096 };
+    let address_space = AddressSpace { reserved_bytes: 8 << 30, mapped_file_bytes: 4096, returned_bytes: 3 << 20 };
     let source = Source {
         usable_sizes: true,
         executable: "/usr/bin/größe-2".to_owned(),

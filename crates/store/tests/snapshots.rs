@@ -24,7 +24,7 @@ fn source(aggregated: bool) -> Source {
     Source {
         program: "service".to_owned(),
         executable: "/srv/bin/service-2".to_owned(),
-        address_space: AddressSpace { reserved_bytes: 1 << 40, mapped_file_bytes: 12288 },
+        address_space: AddressSpace { reserved_bytes: 1 << 40, mapped_file_bytes: 12288, returned_bytes: 8192 },
         pid: 7,
         command: vec!["./service".to_owned(), "--port".to_owned()],
         duration: Nanos(1_000_000),

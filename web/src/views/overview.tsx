@@ -20,7 +20,7 @@ export function OverviewView() {
     <div class={`overview${answer.waiting ? " old" : ""}`}>
       <StatusLine answer={answer} />
       {data && <Figures data={data} />}
-      {data && <section class="words beside" aria-label="Beside the figures"><Resident />{notCounted(data.figures)}</section>}
+      {data && <section class="words beside" aria-label="Beside the figures"><Resident />{notCounted(data.figures)}{givenBack(data.figures)}</section>}
       {data && data.anomalies.length > 0 && <section class="words" aria-label="Anomalies">{isPart() && <h2>In the whole recording</h2>}{data.anomalies.map((line) => <p key={line} class="anomaly">{clean(line)}</p>)}</section>}
       {data && (
         <div class="tops">
@@ -66,6 +66,11 @@ function Resident() {
 function notCounted({ reserved_bytes: reserved = 0, mapped_file_bytes: files = 0 }: Overview["figures"]) {
   const parts = [reserved > 0 && `${format.bytes(reserved)} of reserved address space`, files > 0 && `${format.bytes(files)} of mapped files`].filter(Boolean);
   return reserved + files >= LEAST_SPACE && <p class="not-counted">Not counted at that instant: {parts.join(", ")}.</p>;
+}
+
+/** Memory that is in the figures, but that the program gave back to the kernel and may touch again. */
+function givenBack({ returned_bytes: returned = 0 }: Overview["figures"]) {
+  return returned >= LEAST_SPACE && <p class="given-back">Given back at that instant, and still counted: up to {format.bytes(returned)} of mappings.</p>;
 }
 
 /** A count with its unit; nothing where it is not known. */

@@ -4,10 +4,12 @@
 //! A sorted list, private to the process, says which record covers which addresses. Invariant: its ranges are not empty and do not overlap.
 //!
 //! Reservations and files are in the list, but have no record: they are no blocks. The table's header has their sums.
+//!
+//! A second list has the parts of memory that the program gave back and keeps mapped ([`returned`](super::returned)). They stay parts of their blocks.
 
+use super::ranges::{LiveRange, LiveRanges};
 use super::shard::Locked;
-use super::{block_of, with_mappings};
-use crate::private_memory::{self, AreaUse};
+use super::{block_of, returned, with_mappings};
 use crate::session::Session;
 use crate::thread::AgentThread;
 use core::cell::UnsafeCell;
@@ -17,32 +19,17 @@ use highwater_shm::table_v1::{Count, TableBlock};
 
 const PAGE: u64 = 4096;
 
-/// A mapped range of address space.
-#[derive(Clone, Copy)]
-struct LiveRange {
-    start: u64,
-    end: u64,
-    /// The record of its block, or one of the two constants below.
-    record: u32,
-}
-
 /// Instead of a record: a reservation.
 const RESERVATION: u32 = u32::MAX;
 /// Instead of a record: a file.
 const FILE: u32 = u32::MAX - 1;
 
-impl LiveRange {
-    /// The sum to which the bytes of this range belong; `None` if it is a block.
-    fn sum(&self) -> Option<&'static AtomicU64> {
-        match self.record {
-            RESERVATION => Some(&super::header().reserved_bytes),
-            FILE => Some(&super::header().file_bytes),
-            _ => None,
-        }
-    }
-
-    fn bytes(&self) -> u64 {
-        self.end - self.start
+/// The sum to which the bytes of a range belong; `None` if it is a block.
+fn sum_of(range: &LiveRange) -> Option<&'static AtomicU64> {
+    match range.record {
+        RESERVATION => Some(&super::header().reserved_bytes),
+        FILE => Some(&super::header().file_bytes),
+        _ => None,
     }
 }
 
@@ -51,82 +38,17 @@ fn add_to(sum: &AtomicU64, bytes: u64) {
     sum.store(sum.load(Ordering::Relaxed).wrapping_add(bytes), Ordering::Relaxed);
 }
 
-/// The list: sorted by start, in memory of its own.
-struct LiveRanges {
-    ranges: *mut LiveRange,
-    capacity: usize,
-    length: usize,
-}
-
 /// The list of all threads.
 struct SharedRanges(UnsafeCell<LiveRanges>);
 // SAFETY: only touched under the lock of the mappings' shard.
 unsafe impl Sync for SharedRanges {}
-static RANGES: SharedRanges =
-    SharedRanges(UnsafeCell::new(LiveRanges { ranges: core::ptr::null_mut(), capacity: 0, length: 0 }));
-
-const FIRST: usize = 256;
+static RANGES: SharedRanges = SharedRanges(UnsafeCell::new(LiveRanges::new()));
 
 /// Forgets all ranges, in a process that begins a new session.
 pub fn forget_all() {
     // SAFETY: no thread uses the table yet.
-    unsafe { (*RANGES.0.get()).length = 0 };
-}
-
-impl LiveRanges {
-    fn all(&self) -> &[LiveRange] {
-        if self.length == 0 {
-            return &[];
-        }
-        // SAFETY: `length` ranges are there.
-        unsafe { core::slice::from_raw_parts(self.ranges, self.length) }
-    }
-
-    /// The first range that ends after `address`.
-    fn first_behind(&self, address: u64) -> usize {
-        self.all().partition_point(|range| range.end <= address)
-    }
-
-    fn insert(&mut self, at: usize, range: LiveRange) -> bool {
-        if self.length == self.capacity && !self.grow() {
-            return false;
-        }
-        // SAFETY: there is room for one more.
-        unsafe {
-            let slot = self.ranges.add(at);
-            core::ptr::copy(slot, slot.add(1), self.length - at);
-            slot.write(range);
-        }
-        self.length += 1;
-        true
-    }
-
-    fn remove(&mut self, at: usize) -> Option<LiveRange> {
-        let range = *self.all().get(at)?;
-        // SAFETY: the ranges after it move up.
-        unsafe {
-            let slot = self.ranges.add(at);
-            core::ptr::copy(slot.add(1), slot, self.length - at - 1);
-        }
-        self.length -= 1;
-        Some(range)
-    }
-
-    fn grow(&mut self) -> bool {
-        let capacity = (self.capacity * 2).max(FIRST);
-        let Some(memory) = private_memory::take(capacity * size_of::<LiveRange>(), AreaUse::Various) else {
-            return false;
-        };
-        // SAFETY: room for more than there are; the old memory is not used any more.
-        unsafe {
-            core::ptr::copy_nonoverlapping(self.ranges, memory.cast(), self.length);
-            if self.capacity > 0 {
-                private_memory::give_back(self.ranges.cast(), self.capacity * size_of::<LiveRange>());
-            }
-        }
-        (self.ranges, self.capacity) = (memory.cast(), capacity);
-        true
-    }
+    unsafe { (*RANGES.0.get()).clear() };
+    returned::forget_all();
 }
 
 /// Changes the list and the records, under the lock.
@@ -156,7 +78,7 @@ fn put_beside(ranges: &mut LiveRanges, shard: &mut Locked<'_>, range: LiveRange)
     if !ranges.insert(at, range) {
         return shard.count(Count::Untracked, 1);
     }
-    if let Some(sum) = range.sum() {
+    if let Some(sum) = sum_of(&range) {
         add_to(sum, range.bytes());
     }
 }
@@ -164,12 +86,13 @@ fn put_beside(ranges: &mut LiveRanges, shard: &mut Locked<'_>, range: LiveRange)
 /// Takes `start .. end` out of every range that covers it. Returns the bytes of blocks that were removed, and the number of blocks.
 fn clear(ranges: &mut LiveRanges, shard: &mut Locked<'_>, start: u64, end: u64) -> (u64, u64) {
     let (mut bytes, mut whole) = (0, 0);
+    returned::take_out(shard, start, end);
     loop {
         let at = ranges.first_behind(start);
         let Some(&range) = ranges.all().get(at).filter(|range| range.start < end) else { break };
         ranges.remove(at);
         let parts = [(range.start, start), (end, range.end)];
-        if let Some(sum) = range.sum() {
+        if let Some(sum) = sum_of(&range) {
             add_to(sum, range.bytes().wrapping_neg());
             let kept = parts.into_iter().filter(|(start, end)| start < end);
             kept.for_each(|(start, end)| put_beside(ranges, shard, LiveRange { start, end, ..range }));
@@ -219,9 +142,7 @@ pub fn mapped(thread: &mut AgentThread, session: &Session, address: u64, length:
         put_as(ranges, shard, start, end, what, &block);
         cleared
     });
-    if what == mapping::MEMORY {
-        note_new(thread, end - start);
-    }
+    note_new_of(thread, what, end - start);
     note_gone(thread, cleared);
 }
 
@@ -243,12 +164,12 @@ pub fn protected(thread: &mut AgentThread, session: &Session, address: u64, leng
                 _ => what != mapping::MEMORY,
             };
             if changes {
-                let (bytes, whole) = clear(ranges, shard, from, to);
-                gone = (gone.0 + bytes, gone.1 + whole);
+                gone = sum_pair(gone, clear(ranges, shard, from, to));
                 put_as(ranges, shard, from, to, what, &block);
-                if what == mapping::MEMORY {
-                    note_new(thread, to - from);
-                }
+                note_new_of(thread, what, to - from);
+            } else {
+                // A runtime protects memory anew that it is going to use again.
+                returned::take_out(shard, from, to);
             }
             at = to;
         }
@@ -258,6 +179,24 @@ pub fn protected(thread: &mut AgentThread, session: &Session, address: u64, leng
 
 fn block_at(thread: &mut AgentThread, session: &Session, start: u64, end: u64, node: u32) -> TableBlock {
     TableBlock { rate: 0, ..block_of(thread, session, start, end - start, 0, node) }
+}
+
+/// The program gave memory back, or asked for it again. Only what it mapped and can touch counts.
+pub fn given_back(session: &Session, address: u64, length: u64, is_returned: bool) {
+    let Some((start, end)) = rounded(address, length) else { return };
+    change(session, |ranges, shard| {
+        if !is_returned {
+            return returned::take_out(shard, start, end);
+        }
+        let hit = ranges.all().iter().skip(ranges.first_behind(start)).take_while(|range| range.start < end);
+        for range in hit.filter(|range| is_block(range)) {
+            returned::add(shard, range.start.max(start), range.end.min(end));
+        }
+    });
+}
+
+fn is_block(range: &LiveRange) -> bool {
+    sum_of(range).is_none()
 }
 
 /// Adds a range where there is none.
@@ -293,14 +232,16 @@ fn note_gone(thread: &mut AgentThread, cleared: Option<(u64, u64)>) {
     thread.own.stats.freed_bytes += bytes;
 }
 
-/// A mapping is about to be moved or resized: it becomes a mapping of its own, and its addresses may be given to another.
+/// A mapping is about to be moved or resized: it becomes a mapping of its own, and its addresses may be given to another. If it consists of several ranges,
+/// which the kernel may have made one mapping, they stay where they are until it was moved.
 pub fn remapping(thread: &mut AgentThread, session: &Session, address: u64, length: u64) {
     let Some((start, end)) = rounded(address, length) else { return };
     let aside = change(session, |ranges, shard| {
+        returned::take_out(shard, start, end);
         let at = ranges.first_behind(start);
         let &range = ranges.all().get(at).filter(|range| range.start <= start && end <= range.end)?;
         ranges.remove(at);
-        if let Some(sum) = range.sum() {
+        if let Some(sum) = sum_of(&range) {
             // The part that moves is counted again as the range that it becomes.
             add_to(sum, range.bytes().wrapping_neg());
             let rest = [(range.start, start), (end, range.end)].into_iter().filter(|(start, end)| start < end);
@@ -342,33 +283,77 @@ pub fn remapped(thread: &mut AgentThread, session: &Session, old: (u64, u64), ne
         });
         return note_gone(thread, cleared);
     }
+    let Some(record) = aside else { return moved_in_parts(thread, session, old, (start, end), node) };
     let mut block = TableBlock { rate: 0, ..block_of(thread, session, start, end - start, 0, node) };
     let before = change(session, |ranges, shard| {
-        let was = aside.map(|record| shard.block(record));
-        block.stamp = was.map_or(block.stamp, |was| was.stamp);
+        let was = shard.block(record);
+        block.stamp = was.stamp;
         clear(ranges, shard, start, end);
         let is_kept = put(ranges, shard, start, end, &block);
-        if let Some(record) = aside {
-            shard.death(record);
+        shard.death(record);
+        if is_kept {
+            shard.count(Count::FreedBytes, was.size);
+            shard.count(Count::AllocatedBytes, end - start);
+            shard.count(Count::Reallocations, 1);
+        } else {
+            shard.count_death(&was);
         }
-        match (was, is_kept) {
-            (Some(was), true) => {
-                shard.count(Count::FreedBytes, was.size);
-                shard.count(Count::AllocatedBytes, end - start);
-                shard.count(Count::Reallocations, 1);
-            }
-            (Some(was), false) => shard.count_death(&was),
-            (None, true) => {
-                shard.count(Count::Allocations, 1);
-                shard.count(Count::AllocatedBytes, end - start);
-            }
-            (None, false) => {}
-        }
-        was.map(|was| was.size)
+        was.size
     });
     thread.own.stats.allocated_bytes += end - start;
-    match before.flatten() {
-        Some(size) => thread.own.stats.freed_bytes += size,
-        None => thread.own.stats.allocations += 1,
+    thread.own.stats.freed_bytes += before.unwrap_or(0);
+}
+
+/// Several ranges were moved as one, or a mapping was duplicated (`old` has no length then), or one that is not in the list was moved. Each part keeps its kind;
+/// growth has that of the last one; memory becomes blocks of the caller.
+fn moved_in_parts(thread: &mut AgentThread, session: &Session, old: (u64, u64), new: (u64, u64), node: u32) {
+    let (is_duplicate, mut at) = (old.1 == 0, old.0);
+    let Some((_, old_end)) = rounded(old.0, old.1.max(1)) else { return };
+    let block = block_at(thread, session, new.0, new.1, node);
+    let mut gone = (0, 0);
+    change(session, |ranges, shard| {
+        let mut put_until = new.0;
+        let mut kind = mapping::MEMORY;
+        while let Some(&range) = ranges.all().get(ranges.first_behind(at)).filter(|range| range.start < old_end) {
+            kind = kind_of(&range);
+            if is_duplicate {
+                break;
+            }
+            let (from, to) = (range.start.max(at), range.end.min(old_end));
+            gone = sum_pair(gone, clear(ranges, shard, from, to));
+            let start = new.0 + (from - old.0);
+            let end = (new.0 + (to - old.0)).min(new.1);
+            if start < end {
+                gone = sum_pair(gone, clear(ranges, shard, start, end));
+                put_as(ranges, shard, start, end, kind, &block);
+                note_new_of(thread, kind, end - start);
+                put_until = end;
+            }
+            at = to;
+        }
+        if put_until < new.1 {
+            gone = sum_pair(gone, clear(ranges, shard, put_until, new.1));
+            put_as(ranges, shard, put_until, new.1, kind, &block);
+            note_new_of(thread, kind, new.1 - put_until);
+        }
+    });
+    note_gone(thread, Some(gone));
+}
+
+fn kind_of(range: &LiveRange) -> u32 {
+    match range.record {
+        RESERVATION => mapping::RESERVATION,
+        FILE => mapping::FILE,
+        _ => mapping::MEMORY,
+    }
+}
+
+fn sum_pair(one: (u64, u64), other: (u64, u64)) -> (u64, u64) {
+    (one.0 + other.0, one.1 + other.1)
+}
+
+fn note_new_of(thread: &mut AgentThread, kind: u32, bytes: u64) {
+    if kind == mapping::MEMORY {
+        note_new(thread, bytes);
     }
 }

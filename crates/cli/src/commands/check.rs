@@ -59,6 +59,7 @@ fn document(opened: &Opened, report: &CheckReport, is_sound: bool) -> Value {
         "at_ns": opened.source().duration.0,
         "events": report.events,
         "keyframes": report.keyframes,
+        "breakdowns": report.breakdowns,
         "complete": opened.stats().complete,
         "sound": is_sound,
         "damage": damage_list(opened),

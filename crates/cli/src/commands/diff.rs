@@ -35,7 +35,7 @@ use std::sync::Arc;
   highwater diff massif.out.7@peak app.hw@peak    what two tools say, by function
   highwater diff old.hw new.hw --json | jq '.sites[].change'
 
-WHEN is start, peak, end (the default), a time (12.5s), a part (80%) or mark:NAME.")]
+WHEN is start, peak, rss-peak, end (the default), a time (12.5s), a part (80%) or mark:NAME.")]
 pub struct Diff {
     /// The earlier state: a file, and an instant after '@'
     #[arg(value_name = "FILE[@WHEN]")]

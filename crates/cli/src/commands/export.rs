@@ -168,7 +168,10 @@ impl Export {
             let part = Arc::make_mut(&mut snapshot);
             (part.source.snapshot, part.source.has_past, part.source.duration) = (true, false, part.at);
         }
-        self.write_out(output, |out| write(&snapshot, &self.options(None), out))
+        // A breakdown of resident memory is of the whole process, not of the selected blocks.
+        let may_have_one = matches!(opened.format().read(), highwater_input::Read::Recording) && filters.is_empty();
+        let recording = if may_have_one { Some(opened.recording()?) } else { None };
+        self.write_out(output, |out| write(&snapshot, &ExportOptions { recording, ..self.options(None) }, out))
     }
 
     fn options<'a>(&self, keep: Keep<'a>) -> ExportOptions<'a> {

@@ -12,7 +12,9 @@ use crate::print::table::{Align, Cell, Table};
 use clap::Args;
 use highwater_formats::json;
 use highwater_input::{Read, format_of_source};
-use highwater_model::{Catalog, GaugeReading, Module, NamedInstant, Nanos, Source, SourceKind, Totals};
+use highwater_model::{
+    BreakdownReason, Catalog, GaugeReading, Module, NamedInstant, Nanos, RssBreakdown, Source, SourceKind, Totals,
+};
 use highwater_store::{Damage, FileStats};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -42,10 +44,11 @@ impl Info {
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let opened = open::open(&self.input.path, self.reading.on_damage())?;
         let marks = opened.marks()?;
+        let breakdowns = opened.breakdowns()?;
         let readings = opened.gauges()?;
         let gauges = gauges_in(&readings);
         if self.reading.json {
-            return output.json(document(&opened, &marks, &gauges));
+            return output.json(document(&opened, &marks, &gauges, &breakdowns));
         }
         let (paint, width) = (output.paint, output.width);
         output.text(&head(&opened)?.render(paint, width))?;
@@ -53,6 +56,7 @@ impl Info {
             ("damage", damage_table(&opened)),
             ("marks", marks_table(opened.source(), &marks)),
             ("gauges", gauges_table(&gauges)),
+            ("resident memory", breakdowns_table(&breakdowns)),
             ("modules", modules_table(opened.catalog())),
         ];
         for (title, table) in sections {
@@ -239,6 +243,24 @@ fn gauges_table(gauges: &[Gauge<'_>]) -> Option<Table> {
     (!gauges.is_empty()).then_some(table)
 }
 
+fn breakdowns_table(breakdowns: &[RssBreakdown]) -> Option<Table> {
+    let mut table = Table::default().column(Align::Right, "").column(Align::Right, "rss").column(Align::Left, "");
+    for breakdown in breakdowns {
+        let rss = bytes(breakdown.process.rss);
+        table.row(vec![format!("  {}", breakdown.at).into(), rss.into(), reason_in_words(breakdown.reason).into()]);
+    }
+    (!breakdowns.is_empty()).then_some(table)
+}
+
+fn reason_in_words(reason: BreakdownReason) -> &'static str {
+    match reason {
+        BreakdownReason::Request => "on request",
+        BreakdownReason::RssPeak => "highest RSS",
+        BreakdownReason::Mark => "at a mark",
+        BreakdownReason::End => "last before the end",
+    }
+}
+
 fn modules_table(catalog: &Catalog) -> Option<Table> {
     let mut table = Table::default().column(Align::Left, "").column(Align::Left, "").column(Align::Left, "");
     for module in &catalog.modules {
@@ -264,7 +286,7 @@ pub fn damage_list(opened: &Opened) -> Value {
     opened.damage().iter().map(entry).collect()
 }
 
-fn document(opened: &Opened, marks: &[NamedInstant], gauges: &[Gauge<'_>]) -> Value {
+fn document(opened: &Opened, marks: &[NamedInstant], gauges: &[Gauge<'_>], breakdowns: &[RssBreakdown]) -> Value {
     let stats = opened.stats();
     let catalog = opened.catalog();
     let module = |module: &Module| {
@@ -280,6 +302,15 @@ fn document(opened: &Opened, marks: &[NamedInstant], gauges: &[Gauge<'_>]) -> Va
         })
     };
     let gauge = |gauge: &Gauge<'_>| json!({ "name": gauge.name, "readings": gauge.readings, "last": gauge.last, "highest": gauge.highest });
+    let breakdown = |breakdown: &RssBreakdown| {
+        let reason = match breakdown.reason {
+            BreakdownReason::Request => "request",
+            BreakdownReason::RssPeak => "rss-peak",
+            BreakdownReason::Mark => "mark",
+            BreakdownReason::End => "end",
+        };
+        json!({ "at_ns": breakdown.at.0, "reason": reason, "rss_bytes": breakdown.process.rss })
+    };
     json!({
         "schema": json::SCHEMA,
         "command": "info",
@@ -302,6 +333,7 @@ fn document(opened: &Opened, marks: &[NamedInstant], gauges: &[Gauge<'_>]) -> Va
         "bad_lines": opened.bad_lines(),
         "marks": marks.iter().map(|mark| json!({ "time_ns": mark.time.0, "name": mark.name })).collect::<Value>(),
         "gauges": gauges.iter().map(gauge).collect::<Value>(),
+        "breakdowns": breakdowns.iter().map(breakdown).collect::<Value>(),
         "modules": catalog.modules.iter().map(module).collect::<Value>(),
     })
 }

@@ -18,7 +18,7 @@ use crate::{preload_file, program};
 use clap::{Args, ValueEnum};
 use highwater_model::{Nanos, parse_duration};
 use highwater_recorder::stream::{self, Address, StreamServer, StreamTo, Wire};
-use highwater_recorder::{Finished, Recorder, RecorderOptions, RecordingOutcome};
+use highwater_recorder::{Finished, Recorder, RecorderOptions, RecordingOutcome, RssEvery};
 use highwater_session::{Reason, be_ended_first, reason_in_words};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -69,6 +69,9 @@ pub struct Record {
     /// When the recorder falls behind, drop events (and count them) instead of letting the program wait
     #[arg(long)]
     lossy: bool,
+    /// How often the resident memory is read, from outside: RSS each time, and where it is as often as one percent of a processor allows. 0 or off: never
+    #[arg(long, value_name = "TIME", value_parser = parse_rss_every, default_value = "100ms")]
+    rss_every: RssEvery,
     /// Leave out memory that the program maps itself (mmap)
     #[arg(long)]
     no_mmap: bool,
@@ -137,6 +140,18 @@ fn parse_time(text: &str) -> Result<Nanos, String> {
         .ok_or_else(|| "not a time; such as 90s, 500ms, 10m, 1h30m".to_owned())
 }
 
+/// An interval of at least a millisecond; `0` and `off` stand for none.
+fn parse_rss_every(text: &str) -> Result<RssEvery, String> {
+    const LEAST: Nanos = Nanos(1_000_000);
+    if matches!(text, "0" | "off") {
+        return Ok(RssEvery::NEVER);
+    }
+    parse_duration(text)
+        .filter(|time| *time >= LEAST)
+        .map(|time| RssEvery::interval(Duration::from_nanos(time.0)))
+        .ok_or_else(|| "not a time of at least 1ms; such as 100ms, 1s, or off".to_owned())
+}
+
 impl Record {
     /// Runs and records the program; exits as it does.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
@@ -161,6 +176,7 @@ impl Record {
             keep_children: self.keep_children,
             late: false,
             context: self.context.clone().unwrap_or_default(),
+            rss_every: self.rss_every,
             debuginfod: self.sources.servers(),
         };
         let begun = self.begin(options, to, &program, &library).inspect_err(|_| remove_if_empty(file.as_ref()));

@@ -49,8 +49,8 @@ pub struct Rss {
     choice: ProcessChoice,
     /// Of a recording, the last known state that is not after this instant: rss-peak, start, peak, end, a time (12.5s), a part (80%) or mark:NAME
     /// [default: rss-peak]
-    #[arg(long = "at", value_name = "WHEN", requires = "file", value_parser = parse_at)]
-    at: Option<At>,
+    #[arg(long = "at", value_name = "WHEN", requires = "file")]
+    at: Option<When>,
     /// What keeps pages in RAM: sites by the pages that could be returned to the kernel if only their blocks were freed
     #[arg(long)]
     pinned: bool,
@@ -86,20 +86,6 @@ const ROWS: usize = 10;
 const MOST_ROWS: usize = 10_000;
 /// How the sites of a process can be known.
 const NO_SITES: &str = "blocks and sites are not known: start the program with 'highwater run' to see them";
-
-/// An instant of a recording.
-#[derive(Clone, Debug, PartialEq)]
-enum At {
-    RssPeak,
-    When(When),
-}
-
-fn parse_at(text: &str) -> Result<At, String> {
-    match text {
-        "rss-peak" => Ok(At::RssPeak),
-        text => text.parse().map(At::When).map_err(|error: highwater_model::UnknownWhen| error.to_string()),
-    }
-}
 
 /// Parser for the names of groupings in which pages belong to rows.
 fn grouping_parser() -> impl TypedValueParser<Value = GroupBy> {
@@ -157,14 +143,14 @@ impl Rss {
 
     fn of_file(&self, path: &Path) -> Result<Shown, Failure> {
         let opened = open::open(path, if self.strict { OnDamage::Fail } else { OnDamage::Warn })?;
-        if let Some(At::When(when)) = &self.at {
+        if let Some(when) = &self.at {
             opened.must_know(when)?;
         }
         let naming = self.names.of(&opened)?;
         let (answer, asked) = opened.ask_history(|history, work| {
             let (moment, asked) = match &self.at {
-                None | Some(At::RssPeak) => (RssMoment::RssPeak, None),
-                Some(At::When(when)) => {
+                None | Some(When::RssPeak) => (RssMoment::RssPeak, None),
+                Some(when) => {
                     let time = time_of(history, when)?;
                     (RssMoment::At(time), Some((when.to_string(), time)))
                 }

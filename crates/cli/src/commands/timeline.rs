@@ -9,6 +9,7 @@ use crate::print::chart::{Chart, label_width};
 use crate::print::colour::Style;
 use crate::print::figures::Units;
 use crate::print::heading::{self, Heading};
+use crate::print::memory_curves;
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
 use highwater_formats::json;
@@ -142,6 +143,9 @@ impl TimelineArgs {
             text.push_str("\nlive blocks\n");
             text.push_str(&of_blocks.lines(paint));
             text.push_str(&of_blocks.axis(&signs, paint));
+        }
+        if let Some(table) = memory_curves::table(timeline, self.filters.is_empty()) {
+            text.push_str(&format!("\nmemory of the process\n{}", table.render(paint, output.width)));
         }
         text.push_str(&legend(&timeline.marks, opened.source(), output));
         text

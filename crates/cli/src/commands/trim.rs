@@ -37,7 +37,7 @@ pub struct Trim {
     output: PathBuf,
     #[command(flatten)]
     overwrite: Overwrite,
-    /// Where the window begins: start, peak, a time (12.5s, 300ms), a part (80%) or mark:NAME
+    /// Where the window begins: start, peak, rss-peak, a time (12.5s, 300ms), a part (80%) or mark:NAME
     #[arg(long, value_name = "WHEN", default_value = "start")]
     from: When,
     /// Where the window ends

@@ -43,7 +43,7 @@ pub struct ViewArgs {
     /// Replace the saved page if it exists
     #[arg(long, requires = "save")]
     force: bool,
-    /// The window begins at this instant: a time (12.5s, 300ms), a part (80%), peak or mark:NAME
+    /// The window begins at this instant: a time (12.5s, 300ms), a part (80%), peak, rss-peak or mark:NAME
     #[arg(long, value_name = "WHEN")]
     from: Option<When>,
     /// The window ends at this instant

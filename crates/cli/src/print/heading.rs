@@ -110,20 +110,32 @@ pub fn usable(units: Units, snapshot: &Snapshot) -> Option<String> {
     (usable > 0).then_some(text)
 }
 
-/// Adds the address space that is mapped and in no figure: `7.5 GiB of reserved address space, 12.0 MiB of mapped files`. Nearly every program has a
-/// guard page or two, so less than 64 KiB is left out.
+/// Less address space than this is left out: nearly every program has a guard page or two.
+const LEAST_SPACE: u64 = 64 << 10;
+
+/// Adds the address space of one instant: what is in no figure, and what was given back.
 pub fn add_address_space(head: &mut Heading, space: AddressSpace) {
-    const LEAST: u64 = 64 << 10;
-    let AddressSpace { reserved_bytes, mapped_file_bytes } = space;
-    if reserved_bytes.saturating_add(mapped_file_bytes) < LEAST {
-        return;
+    add_given_back(head, space);
+    add_not_counted(head, space);
+}
+
+/// Adds the memory that is in the figures, but that the program gave back to the kernel: `up to 64.0 MiB`.
+pub fn add_given_back(head: &mut Heading, space: AddressSpace) {
+    if space.returned_bytes >= LEAST_SPACE {
+        let returned = bytes(space.returned_bytes);
+        head.line("given back", format!("up to {returned} of mappings (madvise), still counted"));
     }
+}
+
+/// Adds the address space that is mapped and in no figure: `7.5 GiB of reserved address space, 12.0 MiB of mapped files`.
+pub fn add_not_counted(head: &mut Heading, space: AddressSpace) {
+    let AddressSpace { reserved_bytes, mapped_file_bytes, .. } = space;
     let parts: Vec<String> = [(reserved_bytes, "reserved address space"), (mapped_file_bytes, "mapped files")]
         .iter()
         .filter(|(number, _)| *number > 0)
         .map(|(number, what)| format!("{} of {what}", bytes(*number)))
         .collect();
-    if !parts.is_empty() {
+    if reserved_bytes.saturating_add(mapped_file_bytes) >= LEAST_SPACE {
         head.line("not counted", parts.join(", "));
     }
 }

@@ -70,7 +70,8 @@ pub fn print(
     let (at_end, most_at_end) =
         if main.written.is_ok() { ("at exit", "most at exit") } else { ("at its end", "most at the recording's end") };
     head.line(at_end, heading::live(units, &totals.figures));
-    heading::add_address_space(&mut head, seen.space_at_peak);
+    heading::add_given_back(&mut head, seen.space_at_end);
+    heading::add_not_counted(&mut head, seen.space_at_peak);
     if let Some((Reason::Filter, at)) = main.ended {
         head.line(
             "ended",
@@ -122,6 +123,7 @@ struct SummarizedSites<'a> {
     /// The bytes of each site at the peak.
     peak: Vec<(StackId, u64)>,
     space_at_peak: AddressSpace,
+    space_at_end: AddressSpace,
     events: u64,
     file_bytes: u64,
 }
@@ -129,10 +131,11 @@ struct SummarizedSites<'a> {
 impl<'a> SummarizedSites<'a> {
     /// The figures that the recorder has in memory, without reading the file.
     fn by_recorder(figures: &'a LastFigures, written: &Written) -> Self {
-        let LastFigures { end, space_at_peak } = figures;
+        let LastFigures { end, space_at_peak, space_at_end } = figures;
         let peak = end.accounts.live_at_peak().filter(|(_, live)| *live > 0).collect();
         let Written { events, bytes } = *written;
-        Self { end: Cow::Borrowed(end), peak, space_at_peak: *space_at_peak, events, file_bytes: bytes }
+        let (space_at_peak, space_at_end) = (*space_at_peak, *space_at_end);
+        Self { end: Cow::Borrowed(end), peak, space_at_peak, space_at_end, events, file_bytes: bytes }
     }
 
     /// The figures of the part that is in the file.
@@ -143,6 +146,7 @@ impl<'a> SummarizedSites<'a> {
         Ok(Self {
             peak: sites_of(&peak, Metric::Live),
             space_at_peak: peak.source.address_space,
+            space_at_end: end.source.address_space,
             events: stats.events,
             file_bytes: stats.file_bytes,
             end: Cow::Owned(Arc::unwrap_or_clone(end)),

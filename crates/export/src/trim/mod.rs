@@ -10,8 +10,8 @@ mod sampling;
 pub use names::{NameKey, Names};
 pub use sampling::Share;
 
-use highwater_model::{AccountsState, Nanos, NumberLedger, Op, Source, Step};
-use highwater_store::{Moment, NumberedWriter, Recording, WalkItem, Written, write_snapshot};
+use highwater_model::{AccountsState, Nanos, NumberLedger, Op, RssBreakdown, Source, Step};
+use highwater_store::{Moment, NumberedWriter, Recording, WalkItem, Written, write_snapshot_with_breakdown};
 use names::Renamer;
 use sampling::BlockSampler;
 use std::fs::File;
@@ -109,6 +109,7 @@ pub fn trim(recording: &Recording, options: &TrimOptions, target: File) -> Resul
         phase: if options.from == Moment::Start { Phase::Inside } else { Phase::Before },
         sampler,
         events: 0,
+        began_at: Nanos(0),
     };
     let mut written = Ok(());
     let walked = recording.walk(|seen| match job.see(seen, &mut renamer) {
@@ -129,16 +130,28 @@ pub fn trim(recording: &Recording, options: &TrimOptions, target: File) -> Resul
         Moment::Event(_) => job.writer.ledger().accounts().last_time(),
         Moment::Start | Moment::End => source.duration,
     };
+    // A sample of the blocks would not match.
+    if job.sampler.is_none() {
+        let kept = breakdowns_of(recording)?.into_iter().filter(|one| one.at >= job.began_at && one.at <= duration);
+        for breakdown in kept {
+            let renamed = renamer.breakdown(&breakdown);
+            job.writer.add_breakdown(&renamed, renamer.catalog())?;
+        }
+    }
     let born_late = job.sampler.as_ref().is_some_and(BlockSampler::has_late_births);
     let (written, file) = job.writer.finish(renamer.catalog(), &Source { duration, ..source })?;
     Ok(Trimmed { file, written, events: job.events, renamed: renamer.renamed(), sampling, born_late })
+}
+
+fn breakdowns_of(recording: &Recording) -> Result<Vec<RssBreakdown>, TrimError> {
+    recording.breakdowns().map_err(|error| TrimError::Read(io::Error::other(error.to_string())))
 }
 
 /// A snapshot has neither a window nor events: only its names and its description can change.
 fn trim_snapshot(
     recording: &Recording,
     options: &TrimOptions,
-    renamer: Renamer<'_>,
+    mut renamer: Renamer<'_>,
     source: Source,
     target: File,
 ) -> Result<Trimmed, TrimError> {
@@ -148,7 +161,9 @@ fn trim_snapshot(
     let snapshot = recording.snapshot(&highwater_model::When::End);
     let snapshot = snapshot.map_err(|error| TrimError::Read(io::Error::other(error.to_string())))?;
     let state = snapshot.accounts.to_state();
-    let (file, written) = write_snapshot(target, &source, renamer.catalog(), &state)?;
+    let breakdown = breakdowns_of(recording)?.first().map(|breakdown| renamer.breakdown(breakdown));
+    let (file, written) =
+        write_snapshot_with_breakdown(target, &source, renamer.catalog(), &state, breakdown.as_ref())?;
     let (events, renamed) = (written.events, renamer.renamed());
     Ok(Trimmed { file, written, events, renamed, sampling: None, born_late: false })
 }
@@ -186,6 +201,8 @@ struct Trimming<'a> {
     phase: Phase,
     sampler: Option<BlockSampler>,
     events: u64,
+    /// When the window begins.
+    began_at: Nanos,
 }
 
 /// True if a step comes after an instant; `ledger` is the state before it.
@@ -238,6 +255,7 @@ impl Trimming<'_> {
             state.last_time = state.last_time.max(time);
         }
         self.phase = Phase::Inside;
+        self.began_at = state.last_time;
         self.writer.continue_from(state, renamer.catalog())
     }
 

@@ -2,7 +2,8 @@
 
 use super::{LeftOut, TrimOptions};
 use highwater_model::{
-    Catalog, ColumnRange, Frame, MadeType, Module, SizeOfType, Source, StringId, Tag, ThreadName, gauge, is_plumbing,
+    Catalog, ColumnRange, Frame, MadeType, Module, RssBreakdown, SizeOfType, Source, StringId, Tag, ThreadName, gauge,
+    is_plumbing,
 };
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
@@ -196,10 +197,26 @@ impl<'a> Renamer<'a> {
     /// A gauge that Highwater itself records keeps its name: views look for it.
     pub(super) fn gauge(&mut self, name: StringId) -> StringId {
         let text = self.old.strings.get(name);
-        match [gauge::RSS, gauge::RESERVED, gauge::FILES].contains(&text) {
+        match gauge::ALL.contains(&text) {
             true => self.catalog.strings.intern(text),
             false => self.text("gauge", name),
         }
+    }
+
+    /// A breakdown of resident memory. Its stacks and tags keep their numbers; its files are named as modules are.
+    pub(super) fn breakdown(&mut self, breakdown: &RssBreakdown) -> RssBreakdown {
+        let mut breakdown = breakdown.clone();
+        for file in &mut breakdown.files {
+            file.path = match self.names {
+                Names::Keep if self.cuts_directories => without_directories(&file.path).to_owned(),
+                Names::Keep => continue,
+                _ => {
+                    let name = self.replaced("module", &file.path);
+                    self.catalog.strings.get(name).to_owned()
+                }
+            };
+        }
+        breakdown
     }
 
     fn path(&mut self, kind: &'static str, path: StringId) -> StringId {

@@ -35,6 +35,7 @@ pub fn source(source: &Source) -> Value {
     if source.kind == SourceKind::NATIVE {
         value["reserved_bytes"] = source.address_space.reserved_bytes.into();
         value["mapped_file_bytes"] = source.address_space.mapped_file_bytes.into();
+        value["returned_bytes"] = source.address_space.returned_bytes.into();
         value["notes"] = source.notes.as_slice().into();
     }
     if source.kind == SourceKind::MEMTRACE {
@@ -70,7 +71,7 @@ mod tests {
             kind: SourceKind::NATIVE,
             program: "parser".to_owned(),
             executable: "/usr/bin/parser-2".to_owned(),
-            address_space: AddressSpace { reserved_bytes: 8 << 30, mapped_file_bytes: 4096 },
+            address_space: AddressSpace { reserved_bytes: 8 << 30, mapped_file_bytes: 4096, returned_bytes: 8192 },
             pid: 42,
             host: "build-3".to_owned(),
             start_unix_ns: 1_700_000_000_000_000_001,
@@ -88,7 +89,7 @@ mod tests {
             "kind": "native", "program": "parser", "executable": "/usr/bin/parser-2", "pid": 42, "parent_pid": 41, "command": ["parser", "--fast"], "host": "build-3",
             "start": "2023-11-14T22:13:20.000000001Z", "start_unix_ns": 1_700_000_000_000_000_001u64,
             "duration_ns": 5, "sample_rate": 4096, "snapshot": true, "aggregated": true,
-            "reserved_bytes": 8u64 << 30, "mapped_file_bytes": 4096, "notes": ["3 children not recorded: AddressSanitizer"],
+            "reserved_bytes": 8u64 << 30, "mapped_file_bytes": 4096, "returned_bytes": 8192, "notes": ["3 children not recorded: AddressSanitizer"],
         });
         assert_eq!(known, expected);
     }

@@ -1,5 +1,6 @@
 //! Facts about the process that a recording is of.
 
+use crate::resident::RssEvery;
 use highwater_model::{Nanos, Source, program_name};
 use highwater_session::Stamps;
 use std::time::Duration;
@@ -27,6 +28,8 @@ pub struct RecordedProcess {
     pub context: String,
     /// How often the file is flushed: the time span that may be lost if the recorder is killed.
     pub flush_every: Duration,
+    /// How often its resident memory is read.
+    pub rss_every: RssEvery,
 }
 
 impl RecordedProcess {

@@ -113,6 +113,9 @@ impl ProcessRecording {
                     mappings.protect(range.address, range.size, what, mapper, emit);
                 });
             }
+            RingRecord::Return { address, length, is_returned } => {
+                self.with_mappings(time, thread, |mappings, _| mappings.give_back(address, length, is_returned));
+            }
             RingRecord::Unmap { address, length } => {
                 self.with_mappings(time, thread, |mappings, emit| mappings.unmap(address, length, emit));
             }
@@ -144,6 +147,7 @@ impl ProcessRecording {
             RingRecord::Mark(name) => {
                 let name = self.catalog.strings.intern(&name);
                 self.push(time, thread, EventKind::Mark { name });
+                self.break_down_mark();
             }
             RingRecord::Name { id, name } => {
                 let named = id.and_then(|id| self.owners.iter().find(|owner| owner.kernel_id == id));
@@ -210,11 +214,10 @@ impl ProcessRecording {
         change(&mut mappings, &mut |kind| self.push(time, thread, kind));
         let after = mappings.beside();
         self.mappings = mappings;
-        let [reserved, files] = self.beside;
         if before != after {
             self.keep_space_at_peak(before);
         }
-        for (name, before, value) in [(reserved, before.reserved, after.reserved), (files, before.files, after.files)] {
+        for ((name, before), value) in self.gauges.beside.into_iter().zip(before.all()).zip(after.all()) {
             if value != before {
                 self.push(time, thread, EventKind::Gauge { name, value });
             }

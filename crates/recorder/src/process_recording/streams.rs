@@ -63,7 +63,8 @@ impl ProcessRecording {
         let now = self.stamps.now().max(self.last_time);
         self.last_time = now;
         self.awake_since = now;
-        self.last_resident = 0;
+        self.last_resident = [0; 2];
+        self.last_curves = [0; 2];
         let beginning = AccountsState { last_time: now, ..AccountsState::default() };
         self.ledger = AddressLedger::from_accounts(Accounts::from_state(beginning));
         self.owners.iter_mut().for_each(|owner| owner.number = None);

@@ -88,6 +88,8 @@ pub enum RecordingError {
         /// The existing names.
         known: Vec<String>,
     },
+    /// The highest RSS was requested, but RSS was not recorded.
+    NoRss,
     /// It is a snapshot of another instant than the requested one.
     OneInstant {
         /// The requested instant.
@@ -135,6 +137,9 @@ impl fmt::Display for RecordingError {
             Self::UnknownMark { name, known } => {
                 write!(f, "no mark is named '{name}'; there are: {}", known.join(", "))
             }
+            Self::NoRss => f.write_str(
+                "it has no RSS, so its highest is not known: 'highwater record' measures it unless --rss-every is off",
+            ),
             Self::OneInstant { asked, at: Nanos(0) } => {
                 write!(f, "the file knows one instant only; it does not know '{asked}'")
             }

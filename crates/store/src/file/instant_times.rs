@@ -2,7 +2,7 @@
 
 use super::errors::RecordingError;
 use super::recording::Recording;
-use highwater_model::{Nanos, When};
+use highwater_model::{GaugeReading, Nanos, When, gauge};
 
 impl Recording {
     /// The time of an instant.
@@ -15,6 +15,7 @@ impl Recording {
             When::Line(line) if self.source().is_untimed() => Nanos(*line),
             When::Line(_) => return Err(RecordingError::NoLines),
             When::Peak => self.final_totals()?.peak_at,
+            When::RssPeak => rss_peak(&self.gauges()?).ok_or(RecordingError::NoRss)?.time,
             When::Percent(part) => {
                 let length = duration.0 - start.0;
                 Nanos(start.0 + ((length as f64 * part / 100.0).round() as u64).min(length))
@@ -32,4 +33,10 @@ impl Recording {
             }
         })
     }
+}
+
+/// The highest reading of RSS, and the first of these.
+fn rss_peak(gauges: &[GaugeReading]) -> Option<&GaugeReading> {
+    let rss = gauges.iter().filter(|reading| reading.name == gauge::RSS);
+    rss.reduce(|highest, reading| if reading.value > highest.value { reading } else { highest })
 }

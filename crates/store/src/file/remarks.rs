@@ -67,13 +67,16 @@ impl Recording {
         Ok(latest.into_iter().map(|(name, time, value)| GaugeReading { time, name: names.give(name), value }).collect())
     }
 
-    /// Sets the address space that was mapped at the instant of a snapshot but is in no figure. A native recording has it in its gauges.
+    /// Sets the address space of the program at the instant of a snapshot, which is shown beside its figures. A native recording has it in its gauges.
     pub fn add_address_space(&self, snapshot: &mut Snapshot) -> Result<(), RecordingError> {
         if snapshot.source.kind == SourceKind::NATIVE && !snapshot.source.snapshot {
             let gauges = self.gauges_at(snapshot.at)?;
             let latest = |name| gauges.iter().find(|reading| reading.name == name).map_or(0, |reading| reading.value);
-            snapshot.source.address_space =
-                AddressSpace { reserved_bytes: latest(gauge::RESERVED), mapped_file_bytes: latest(gauge::FILES) };
+            snapshot.source.address_space = AddressSpace {
+                reserved_bytes: latest(gauge::RESERVED),
+                mapped_file_bytes: latest(gauge::FILES),
+                returned_bytes: latest(gauge::RETURNED),
+            };
         }
         Ok(())
     }

@@ -274,7 +274,7 @@ impl Recording {
             When::End => true,
             When::At(time) => *time == at,
             When::Percent(part) => *part >= 100.0,
-            When::Start | When::Peak | When::Mark(_) | When::Line(_) => false,
+            When::Start | When::Peak | When::RssPeak | When::Mark(_) | When::Line(_) => false,
         };
         if !is_end {
             return Err(RecordingError::OneInstant { asked: when.clone(), at });
@@ -331,7 +331,7 @@ impl Recording {
                 }
                 Moment::At(time)
             }
-            When::Percent(_) => Moment::At(self.time_of(when)?),
+            When::Percent(_) | When::RssPeak => Moment::At(self.time_of(when)?),
             When::Mark(name) => {
                 let marks = self.marks()?;
                 let Some(mark) = marks.iter().find(|mark| mark.name == *name) else {

@@ -120,6 +120,13 @@ pub fn encode(source: &Source, out: &mut Vec<u8>) {
     if let Some(StoreId(id)) = source.store {
         varint::put_byte_string(out, &id.to_le_bytes());
     }
+    let returned = source.address_space.returned_bytes;
+    if returned > 0 {
+        if source.store.is_none() {
+            varint::put_byte_string(out, &[]);
+        }
+        varint::put(out, returned);
+    }
 }
 
 /// True if the executable or the address space is known, or if notes or a key follow them.
@@ -128,9 +135,9 @@ fn has_more(source: &Source) -> bool {
     !source.executable.is_empty() || has_space || !source.notes.is_empty() || has_last(source)
 }
 
-/// True if the kind has no number, or the store is known, which comes after the key.
+/// True if the kind has no number, or the store or returned memory is known, which come after the key.
 fn has_last(source: &Source) -> bool {
-    number_of(&source.kind).is_none() || source.store.is_some()
+    number_of(&source.kind).is_none() || source.store.is_some() || source.address_space.returned_bytes > 0
 }
 
 /// True if facts about the program's runtime are known.
@@ -170,7 +177,8 @@ pub fn decode(payload: &[u8]) -> Option<Source> {
     }
     if !input.is_empty() {
         source.executable = text(&mut input)?;
-        source.address_space = AddressSpace { reserved_bytes: input.number()?, mapped_file_bytes: input.number()? };
+        source.address_space =
+            AddressSpace { reserved_bytes: input.number()?, mapped_file_bytes: input.number()?, returned_bytes: 0 };
     }
     if !input.is_empty() {
         for _ in 0..input.number()? {
@@ -182,6 +190,9 @@ pub fn decode(payload: &[u8]) -> Option<Source> {
     }
     if !input.is_empty() {
         source.store = input.byte_string()?.try_into().ok().map(|id| StoreId(u128::from_le_bytes(id)));
+    }
+    if !input.is_empty() {
+        source.address_space.returned_bytes = input.number()?;
     }
     Some(source)
 }

@@ -74,7 +74,7 @@ impl History {
                     When::End => true,
                     When::At(time) => *time == snapshot.at,
                     When::Percent(part) => *part >= 100.0,
-                    When::Start | When::Peak | When::Mark(_) | When::Line(_) => false,
+                    When::Start | When::Peak | When::RssPeak | When::Mark(_) | When::Line(_) => false,
                 };
                 let error = || RecordingError::OneInstant { asked: when.clone(), at: snapshot.at };
                 if is_end { Ok(Moment::End) } else { Err(error().into()) }
