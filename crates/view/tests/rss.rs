@@ -156,8 +156,7 @@ impl LiveProcesses for Read {
 #[test]
 fn a_live_snapshot_shows_where_the_resident_memory_is() {
     let server = Running::with(&[], Some(Box::new(Read)));
-    let taken: Value =
-        serde_json::from_str(&server.request("POST", "/api/1/live/snapshot?pid=7", "").text()).unwrap();
+    let taken: Value = serde_json::from_str(&server.request("POST", "/api/1/live/snapshot?pid=7", "").text()).unwrap();
     assert!(taken["source"]["has"].to_string().contains("rss"), "{taken}");
     assert_eq!(server.ask("rss?sort=pinned")["sites"][0]["key"], "open_session");
 }
