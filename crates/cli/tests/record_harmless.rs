@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use support::recorded::{Ended, Recording, plain, record, run};
-use support::{HIGHWATER, Place, programs};
+use support::{HIGHWATER, Place, copy_program, programs};
 
 const STEPS: &str = "3000000";
 
@@ -551,7 +551,7 @@ impl Public {
 
     fn put(&self, file: &Path, mode: u32) -> PathBuf {
         let copy = self.0.join(file.file_name().unwrap());
-        fs::copy(file, &copy).unwrap();
+        copy_program(file, &copy);
         chown(&copy, Some(0), Some(0)).unwrap();
         fs::set_permissions(&copy, fs::Permissions::from_mode(mode)).unwrap();
         copy

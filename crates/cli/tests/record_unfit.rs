@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use support::live::Collector;
 use support::recorded::{Ended, Recording, plain, record, run};
-use support::{HIGHWATER, Place, programs};
+use support::{HIGHWATER, Place, copy_program, programs};
 
 /// The sanitizers of the compiler, and their names. A statically linked LeakSanitizer fails by itself.
 const SANITIZED: [(&str, &[&str], &str); 5] = [
@@ -254,7 +254,7 @@ fn copy_with_libraries(program: &Path, root: &Path) {
     for file in libraries.chain([program]) {
         let copy = root.join(file.strip_prefix("/").unwrap());
         fs::create_dir_all(copy.parent().unwrap()).unwrap();
-        fs::copy(file, copy).unwrap();
+        copy_program(file, &copy);
     }
 }
 

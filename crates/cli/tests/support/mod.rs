@@ -19,6 +19,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub const HIGHWATER: &str = env!("CARGO_BIN_EXE_highwater");
 
+/// Copies a program that is run at once. `cp` does it: while this process had the copy open for writing, a test on another thread could start a process, and
+/// that would hold the file open too ("Text file busy").
+pub fn copy_program(file: &Path, copy: &Path) {
+    assert!(Command::new("cp").arg(file).arg(copy).status().unwrap().success());
+}
+
 /// A temporary directory for the test, removed when the test ends.
 pub struct Place(PathBuf);
 
