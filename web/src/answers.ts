@@ -22,6 +22,8 @@ export interface Source {
   estimated: boolean;
   sampling?: string | null;
   peak?: { at_ns: Nanos; bytes: number } | null;
+  /** Where RSS was highest, as far as it was measured. */
+  rss_peak?: { at_ns: Nanos; bytes: number } | null;
   live_at_end?: { bytes: number; blocks: number } | null;
   threads?: { id: number; name: string | null }[];
   heaps?: string[];

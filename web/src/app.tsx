@@ -7,6 +7,7 @@ import { choice, choose, fragmentOf, ignored, isSavedChoice, parseChoice } from 
 import { Filters } from "./filters";
 import * as format from "./format";
 import { Help, helpShown } from "./help";
+import { MemoryKinds } from "./kinds";
 import { CopyLink } from "./link";
 import { clean } from "./names";
 import { saved, savedChoice } from "./saved";
@@ -23,6 +24,8 @@ export function App() {
   // An object log is counted as a whole: its types know no window, no filter and no metric.
   const isOfWholeFile = view === "image" || (view === "types" && isObjectLog());
   const hasMetric = view === "flame" || view === "table" || (view === "types" && !isOfWholeFile);
+  // The resident memory is that of the whole process. Filters that were chosen stay where they can be removed: the timeline follows them.
+  const hasFilters = view !== "rss" || choice.value.filters.length > 0;
   return (
     <div class="app" aria-busy={sources.value === null || open.value > 0}>
       <Header />
@@ -39,7 +42,7 @@ export function App() {
           {source.value && (has("timeline") || hasMetric) && view !== "live" && <MeasureChoice />}
         </div>
       </nav>
-      {view !== "live" && !isOfWholeFile && source.value && <div class="bar choices"><Filters /><WindowLine /></div>}
+      {view !== "live" && !isOfWholeFile && source.value && <div class="bar choices">{hasFilters && <><MemoryKinds /><Filters /></>}<WindowLine /></div>}
       <main class="view" aria-labelledby={`tab-${view}`}>
         {known && source.value === null && view !== "live" ? <p class="nothing">{sources.value!.length ? "There is no such file any more: choose one above." : "Nothing is open yet."}</p> : known && view ? LIST[view].show() : !sourcesProblem.value && !serverGone.value && <p class="nothing">Opening…</p>}
       </main>
@@ -140,8 +143,9 @@ function MeasureChoice() {
 }
 
 /** "peak, 1.2s"; while it is not known where that is, "peak". */
-function peakAnd(at: number | null, file = source.value): string {
-  return at === null ? "peak" : `peak, ${when(at, file)}`;
+function peakAnd(name: "peak" | "rss-peak", at: number | null, file = source.value): string {
+  const title = name === "peak" ? "peak" : "RSS peak";
+  return at === null ? title : `${title}, ${when(at, file)}`;
 }
 
 /** The chosen window and instants as text, and buttons for those who do not drag. */
@@ -159,9 +163,10 @@ function WindowLine() {
       <span>{chosen ? <>window <b>{when(start)}</b> – <b>{when(end)}</b> ({length(end - start)})</> : "window: all"}</span>
       {chosen && <button type="button" class="quiet" title="Zoom the timeline to the window (z)" onClick={() => showRange(start, end, true)}>zoom</button>}
       {chosen && <button type="button" class="quiet" title="The whole recording again (x)" onClick={() => choose({ from: null, to: null })}>all</button>}
-      <span class="instant-a">A <b>{at === "peak" ? peakAnd(a) : when(a ?? end)}</b></span>
-      {b !== null ? <span class="instant-b">B <b>{b === "peak" ? peakAnd(instantB, other.value) : when(instantB ?? 0, other.value)}</b></span> : null}
+      <span class="instant-a">A <b>{typeof at === "string" ? peakAnd(at, a) : when(a ?? end)}</b></span>
+      {b !== null ? <span class="instant-b">B <b>{typeof b === "string" ? peakAnd(b, instantB, other.value) : when(instantB ?? 0, other.value)}</b></span> : null}
       <button type="button" class="quiet" title="Put A at the peak (p)" onClick={() => choose({ at: "peak" })}>A to peak</button>
+      {file.rss_peak && <button type="button" class="quiet" title="Put A where RSS is highest (r)" onClick={() => choose({ at: "rss-peak" })}>to RSS peak</button>}
       <button type="button" class="quiet" title="Put B where A is, or take it away (b)" onClick={() => choose({ b: b === null ? a ?? "peak" : null })}>{b === null ? "set B" : "no B"}</button>
     </span>
   );

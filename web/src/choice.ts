@@ -8,6 +8,11 @@ import { VIEWS, type View } from "./views/keys";
 export const METRICS: Metric[] = ["live", "peak", "own-peak", "allocated", "allocations", "freed", "leaked", "temporary"];
 export const GROUPINGS = ["site", "function", "line", "file", "module", "thread", "type", "heap", "task"] as const;
 export type Grouping = (typeof GROUPINGS)[number];
+/** The parts of the view of resident memory. */
+export const RSS_PARTS = ["rows", "sites", "types", "files", "map"] as const;
+export type RssPart = (typeof RSS_PARTS)[number];
+/** An instant, or the name of one: that of most live memory, that of most resident memory. */
+export type Instant = Nanos | "peak" | "rss-peak";
 
 export interface Choice {
   view: View;
@@ -19,9 +24,9 @@ export interface Choice {
   left: Nanos | null;
   right: Nanos | null;
   /** Handle A: the instant at which things are live. */
-  at: Nanos | "peak" | null;
+  at: Instant | null;
   /** Handle B, and the file it is in if it is another one. */
-  b: Nanos | "peak" | null;
+  b: Instant | null;
   other: number | null;
   metric: Metric;
   measure: Measure;
@@ -41,10 +46,13 @@ export interface Choice {
   merge: boolean;
   /** Whether frames of language libraries and of what runs before `main` are shown. */
   library: boolean;
-  /** The node of the flame graph that fills it: which child of the root, which child of that, … */
+  /** The node of the flame graph that fills it: which child of the root, which child of that, … Of the heap's pages, those that fill the picture: `0-512`. */
   node: string;
   /** How Compare shows what changed. */
   compared: "table" | "flame";
+  part: RssPart;
+  /** Gauges that are shown although they usually are not, or the other way round. */
+  curves: string[];
   /** A row, an object, a block that is looked at closely. */
   pick: string;
   theme: "" | "light" | "dark";
@@ -53,15 +61,15 @@ export interface Choice {
 
 export const DEFAULT: Choice = {
   view: "overview", source: 0, from: null, to: null, left: null, right: null, at: null, b: null, other: null, metric: "live", measure: "bytes", filters: [],
-  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], allocators: [], raw_names: false, merge: false, library: false, node: "", compared: "table", pick: "",
+  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], allocators: [], raw_names: false, merge: false, library: false, node: "", compared: "table", part: "rows", curves: [], pick: "",
   theme: "", palette: "",
 };
 
-const LISTS: { [key in keyof Choice]?: string } = { filters: "filter", hide: "hide", allocators: "allocator" };
+const LISTS: { [key in keyof Choice]?: string } = { filters: "filter", hide: "hide", allocators: "allocator", curves: "curve" };
 
 /** The columns that something can be sorted by, whatever the view; each view has some of them. */
 const SORTS = [
-  "address", "after", "allocated", "average", "before", "blocks", "bytes", "change", "dropped", "growth", "lifetime", "live", "made", "name", "objects", "score", "self", "share", "size", "steadiness", "total", "value", "what",
+  "address", "after", "allocated", "average", "before", "blocks", "bytes", "change", "dropped", "growth", "lifetime", "live", "made", "name", "objects", "pinned", "private", "resident", "score", "self", "share", "shared", "size", "slack", "steadiness", "total", "value", "what",
 ];
 
 const NUMBER = /^\d{1,19}$/;
@@ -114,8 +122,8 @@ export function parseChoice(fragment: string, wrong: string[] = []): Choice {
   }
   choice.left = natural("left");
   choice.right = natural("right");
-  choice.at = given.get("at") === "peak" ? "peak" : natural("at");
-  choice.b = given.get("b") === "peak" ? "peak" : natural("b");
+  choice.at = namedInstant(given.get("at")) ?? natural("at");
+  choice.b = namedInstant(given.get("b")) ?? natural("b");
   choice.other = natural("other");
   choice.metric = oneOf("metric", METRICS, DEFAULT.metric);
   choice.measure = oneOf("measure", ["bytes", "blocks"], DEFAULT.measure);
@@ -132,6 +140,8 @@ export function parseChoice(fragment: string, wrong: string[] = []): Choice {
   choice.library = given.get("library") === "1";
   choice.node = given.get("node") ?? "";
   choice.compared = oneOf("compared", ["table", "flame"], DEFAULT.compared);
+  choice.part = oneOf("part", RSS_PARTS, DEFAULT.part);
+  choice.curves = given.getAll("curve");
   choice.pick = given.get("pick") ?? "";
   choice.theme = given.get("dark") === "1" ? "dark" : oneOf("theme", ["light", "dark"], "" as never);
   choice.palette = oneOf("palette", ["safe"], "" as never);
@@ -140,6 +150,10 @@ export function parseChoice(fragment: string, wrong: string[] = []): Choice {
   choice.allocators = given.getAll("allocator");
   choice.raw_names = given.get("raw_names") === "1";
   return choice;
+}
+
+function namedInstant(text: string | null): "peak" | "rss-peak" | null {
+  return text === "peak" || text === "rss-peak" ? text : null;
 }
 
 export function fragmentOf(choice: Choice): string {
@@ -166,7 +180,7 @@ export const ignored = signal<string[]>([]);
 export const choice = signal<Choice>(chosenInAddress());
 
 /** What a saved page has is of one window, one instant of it, and certain filters; of another file, of all of it. */
-const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], types: [], timeline: ["filters"], peak: ["from", "to", "filters"], compare: ["from", "to", "filters", "allocators", "raw_names"] };
+const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], types: [], timeline: ["filters"], rss: ["at", "allocators", "raw_names"], "rss/map": ["at", "allocators", "raw_names"], peak: ["from", "to", "filters"], compare: ["from", "to", "filters", "allocators", "raw_names"] };
 
 /** Whether the answers of a saved page are answers to what is chosen now. */
 export function isSavedChoice(path: string): boolean {
@@ -180,6 +194,7 @@ export function isSavedChoice(path: string): boolean {
 const FORGOTTEN: { [key in keyof Choice]?: (keyof Choice)[] } = {
   source: ["from", "to", "left", "right", "at", "b", "filters", "focus", "hide", "node", "pick", "search"],
   view: ["sort", "order", "pick", "search", "node"],
+  part: ["sort", "order", "pick", "search", "node"],
   by: ["sort", "order", "pick"],
   metric: ["node", "pick"],
   direction: ["node"],

@@ -43,6 +43,7 @@ function press(key: string): boolean {
     case "z": if (from !== null || to !== null) showRange(from ?? 0, to ?? duration, true); return true;
     case "x": choose({ from: null, to: null }); return true;
     case "p": choose({ at: "peak" }); return true;
+    case "r": if (source.value?.rss_peak) choose({ at: "rss-peak" }); return true;
     case "b": choose({ b: b === null ? instantOf(at, to ?? duration) ?? "peak" : null }); return true;
     case "[": zoom(1 / 0.7, null, false); return true;
     case "]": zoom(0.7, null, false); return true;

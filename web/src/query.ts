@@ -660,6 +660,8 @@ export type RssInstant = {
   at_ns: number;
   /** Why it was recorded: `request`, `rss-peak`, `mark` or `end`. */
   reason: string;
+  /** The mark at which it was recorded; null if there is none. */
+  mark: string | null;
   /** The RSS. */
   rss_bytes: number;
 };
@@ -730,6 +732,8 @@ export type RssCell = {
   owner: string;
   /** How many pages that are. */
   owner_pages: number;
+  /** The resident pages that nobody keeps: they could be returned to the kernel. */
+  free_pages: number;
   /** For `site`: its index in `sites`. */
   site: number | null;
 };

@@ -1,6 +1,7 @@
 // Light, dark, and a palette for colour-blind eyes. What is drawn on canvas takes its colours from the same style sheet as everything else.
 import { computed, effect, signal } from "@preact/signals";
 import { choice } from "./choice";
+import { GAUGE_COLOURS } from "./timeline/gauges";
 
 const darkMachine = matchMedia("(prefers-color-scheme: dark)");
 const machineIsDark = signal(darkMachine.matches);
@@ -24,6 +25,11 @@ export interface Colours {
   shrunk: [number, number, number];
   same: [number, number, number];
   match: string;
+  /** Of pages of the heap. */
+  several: string;
+  severalPale: string;
+  free: string;
+  allocator: string;
   selected: string;
 }
 
@@ -33,8 +39,8 @@ function readColours(): Colours {
   const triple = (name: string) => get(name).split(" ").map(Number) as [number, number, number];
   return {
     ink: get("ink"), faint: get("faint"), line: get("line"), paper: get("paper"), live: get("live"), liveFill: get("live-fill"), liveLow: get("live-low"), rate: get("rate"),
-    rateFill: get("rate-fill"), gauges: [get("gauge-1"), get("gauge-2"), get("gauge-3")], grown: triple("grown"), shrunk: triple("shrunk"), same: triple("same"),
-    match: get("match"), selected: get("selected"),
+    rateFill: get("rate-fill"), gauges: Array.from({ length: GAUGE_COLOURS }, (_, index) => get(`gauge-${index + 1}`)), grown: triple("grown"), shrunk: triple("shrunk"), same: triple("same"),
+    match: get("match"), several: get("several"), severalPale: get("several-pale"), free: get("free"), allocator: get("allocator"), selected: get("selected"),
   };
 }
 
@@ -51,6 +57,20 @@ export function wearTheme(): void {
 /** Hues of packages: of one kin in the usual palette; those of Okabe and Ito, which everybody can tell apart, in the safe one. */
 const HUES = [12, 28, 42, 58, 90, 140, 175, 200, 225, 265, 310, 340];
 const SAFE: [number, number, number][] = [[230, 159, 0], [86, 180, 233], [0, 158, 115], [240, 228, 66], [0, 114, 178], [213, 94, 0], [204, 121, 167]];
+
+/** A strong colour and a pale one for the first of a list; all later ones share one. */
+export function rankColour(rank: number): [string, string] {
+  const [strength, paleness] = dark.value ? [58, 26] : [46, 82];
+  if (safe.value && rank >= 0 && rank < SAFE.length) {
+    const colour = SAFE[rank].join(" ");
+    return [`rgb(${colour})`, `rgb(${colour} / .3)`];
+  }
+  if (safe.value || rank < 0 || rank >= RANK_HUES.length) return [`hsl(220 8% ${strength}%)`, `hsl(220 8% ${paleness}%)`];
+  return [`hsl(${RANK_HUES[rank]} 62% ${strength}%)`, `hsl(${RANK_HUES[rank]} 50% ${paleness}%)`];
+}
+
+/** Neighbours in a list are far apart. */
+const RANK_HUES = [212, 340, 145, 275, 52, 180, 310, 95, 240, 12, 165, 290];
 
 const known = new Map<string, string>();
 

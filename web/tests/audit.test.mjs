@@ -3,12 +3,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { go, page, recording, settled, viewer } from "./support.mjs";
 
-const view = await viewer([recording("service.hw"), recording("rounds.log"), recording("ledger-2.img"), recording("ledger-1.img"), recording("trace.ctf"), recording("typed.hw")]);
+const view = await viewer([recording("service.hw"), recording("rounds.log"), recording("ledger-2.img"), recording("ledger-1.img"), recording("trace.ctf"), recording("typed.hw"), recording("fragmented.hw")]);
 const LOOKS = ["", "theme=dark", "palette=safe", "theme=dark&palette=safe"];
 const VIEWS = [
   "view=overview&from=60000000&to=120000000&b=80000000", "view=flame&metric=peak&filter=size:16..65536", "view=flame&metric=peak&focus=service::handle&hide=service::main", "view=flame&metric=peak&search=Index",
   "view=table&metric=peak&by=function&pick=service::handle", "view=table&metric=allocated&by=site&at=peak", "view=blocks&at=peak", "view=leaks", "view=growth", "view=compare&at=100000000&b=peak", "view=compare&upright=1",
   "view=live", "source=1&view=types&pick=leaky::Proof", "source=2&view=image", "source=3&view=image&other=2", "source=4&view=overview", "source=5&view=types&pick=[Rust block] in typed::parse_config", "view=table&filter=inside:regex:(((",
+  "source=6&view=rss", "source=6&view=rss&part=sites&sort=pinned", "source=6&view=rss&part=types", "source=6&view=rss&part=files", "source=6&view=rss&part=map&node=0-512",
 ];
 
 /** Runs in the page. Text that contrasts too little with what is behind it, and things that can be used and have no name. */

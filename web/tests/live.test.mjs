@@ -39,6 +39,10 @@ test("a live process ticks, is taken a snapshot of, and compared with the last o
   const first = await figures(opened);
   assert.ok(first.live_bytes > 100_000, String(first.live_bytes));
   assert.match(await opened.locator(".top").first().textContent(), /Cache::page|Session::open/);
+  // Where its resident memory is: more than what is live.
+  await opened.getByRole("tab", { name: "RSS" }).click();
+  await settled(opened);
+  assert.ok((await figures(opened)).rss_sum > first.live_bytes);
   await opened.getByRole("tab", { name: "Live" }).click();
   await opened.waitForTimeout(1500);
   assert.equal(await opened.getByRole("grid", { name: "Snapshots" }).locator(".table-row").count(), 1);

@@ -74,7 +74,7 @@ test("everything is reached with the keys, and seen to be reached", async () => 
 });
 
 test("at 1280 × 720 nothing is cut off at the side", async () => {
-  for (const name of ["overview", "flame", "table", "blocks", "leaks", "growth", "compare"]) {
+  for (const name of ["overview", "flame", "table", "blocks", "leaks", "growth", "compare", "rss"]) {
     const opened = await page(view, `view=${name}&from=60000000&to=120000000&b=80000000&filter=size:16..65536&filter=inside:contains:service`);
     const [width, beyond] = await opened.evaluate(() => [document.documentElement.scrollWidth, [...document.querySelectorAll("button, select, input, h2")].filter((each) => each.getBoundingClientRect().right > innerWidth + 1).map((each) => each.textContent)]);
     assert.equal(width, 1280);

@@ -119,7 +119,7 @@ test("marks and the peak stand on the timeline", async () => {
   const marks = await opened.$$eval(".mark", (elements) => elements.map((each) => each.textContent));
   assert.deepEqual(marks, ["loaded", "compacted"]);
   const legend = () => opened.$$eval(".curves span", (elements) => elements.map((each) => each.textContent.trim()));
-  assert.deepEqual(await legend(), ["live bytes", "rss", "allocated per second"]);
+  assert.deepEqual(await legend(), ["live bytes", "rss", "free, resident", "slack", "allocated per second"]);
   await opened.selectOption("#measure", "blocks");
   await settled(opened);
   assert.deepEqual(await legend(), ["live blocks", "allocations per second"]);

@@ -64,6 +64,8 @@ fn endpoint(name: &str) -> Option<Endpoint> {
         "image/treemap" => Endpoint::InLines(endpoints::special::treemap),
         "image/object" => Endpoint::InLines(endpoints::special::object),
         "image/compare" => Endpoint::InLinesOfAll(endpoints::special::compare),
+        "rss" => Endpoint::InLines(endpoints::rss::rows),
+        "rss/map" => Endpoint::InLines(endpoints::rss::map),
         "live" => Endpoint::Whole(|api, _, _| Ok(endpoints::live::processes(api.collector.as_deref()))),
         "live/snapshot" => Endpoint::Posted(|api, request, _| {
             endpoints::live::snapshot(request, api.collector.as_deref(), &api.sources)

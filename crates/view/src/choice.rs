@@ -107,8 +107,8 @@ pub fn named_moment(history: &History, window: Window, text: &str) -> Result<Mom
     }
 }
 
-/// The time that a text names, for `from` and `to` of a window.
-fn named_time(history: &History, text: &str, name: &str) -> Result<Nanos, QueryError> {
+/// The time that a text names; `name` is that of its parameter.
+pub fn named_time(history: &History, text: &str, name: &str) -> Result<Nanos, QueryError> {
     if let Ok(time) = text.parse() {
         return Ok(Nanos(time));
     }

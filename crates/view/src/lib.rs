@@ -38,4 +38,6 @@ mod sources;
 
 pub use api::Api;
 pub use http::server::{Server, Stop};
-pub use sources::{FileKind, Files, LiveProcess, LiveProcesses, OpenedFile, Opener, Plain, Sources, Special};
+pub use sources::{
+    FileKind, Files, LiveProcess, LiveProcesses, LiveSnapshot, OpenedFile, Opener, Plain, Sources, Special,
+};

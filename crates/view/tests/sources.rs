@@ -2,9 +2,9 @@
 
 mod support;
 
-use highwater_model::{Event, EventKind, FrameText, Nanos, Placement, Snapshot, Source, ThreadId, When};
+use highwater_model::{Event, EventKind, FrameText, Nanos, Placement, Source, ThreadId, When};
 use highwater_store::{Recording, Writer, write_snapshot};
-use highwater_view::{LiveProcess, LiveProcesses};
+use highwater_view::{LiveProcess, LiveProcesses, LiveSnapshot};
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::history::{history, written};
@@ -126,13 +126,13 @@ impl LiveProcesses for Fake {
         }
     }
 
-    fn snapshot(&self, pid: u32) -> Result<Snapshot, String> {
+    fn snapshot(&self, pid: u32) -> Result<LiveSnapshot, String> {
         self.processes()?;
         let (catalog, events) = history(pid.into(), 100);
         let recording = Recording::from_bytes(written(&catalog, &events, 100, 50)).unwrap();
         let mut snapshot = recording.snapshot(&When::End).unwrap();
         snapshot.source.snapshot = true;
-        Ok(snapshot)
+        Ok(LiveSnapshot { snapshot, breakdown: None })
     }
 }
 

@@ -155,6 +155,7 @@ export function Layer({ course, width, range }: { course: Course | null; width: 
   const low = Math.max(0, Math.min(width, x(start)));
   const high = Math.max(0, Math.min(width, x(end)));
   const peak = shownPeak();
+  const rssPeak = measure === "bytes" ? file.rss_peak : null;
   return (
     <div class="layer" ref={layer} style={{ left: `${AXIS}px`, width: `${width}px` }} role="group" tabIndex={0} aria-label="Drag to choose a window, wheel to zoom, arrows to move"
       onPointerDown={grab("window")} onDblClick={seeAll} onKeyDown={keys}
@@ -168,6 +169,10 @@ export function Layer({ course, width, range }: { course: Course | null; width: 
       {peak && x(peak.at_ns) >= 0 && x(peak.at_ns) <= width && (
         <button type="button" class={`peak${x(peak.at_ns) > width - 150 ? " peak-left" : ""}`} style={{ transform: `translateX(${x(peak.at_ns)}px)` }} title={peak.title}
           onPointerDown={(event) => event.stopPropagation()} onDblClick={(event) => event.stopPropagation()} onClick={() => choose({ at: peak.goal })}><i>▼</i><span>peak {format.bytes(peak.bytes)}</span></button>
+      )}
+      {rssPeak && x(rssPeak.at_ns) >= 0 && x(rssPeak.at_ns) <= width && (
+        <button type="button" class={`rss-peak${x(rssPeak.at_ns) > width - 150 ? " peak-left" : ""}`} style={{ transform: `translateX(${x(rssPeak.at_ns)}px)` }} title={`RSS is highest, ${format.bytes(rssPeak.bytes)} at ${when(rssPeak.at_ns)}: put A here (r)`}
+          onPointerDown={(event) => event.stopPropagation()} onDblClick={(event) => event.stopPropagation()} onClick={() => choose({ at: "rss-peak" })}><i>▽</i><span>RSS peak {format.bytes(rssPeak.bytes)}</span></button>
       )}
       {chosen && slider("from", "Start of the window", "from", start, (t) => choose({ from: Math.min(t, end - 1) }, false), () => choose({ from: null }))}
       {chosen && slider("to", "End of the window", "to", end, (t) => choose({ to: Math.max(t, start + 1) }, false), () => choose({ to: null }))}

@@ -7,7 +7,7 @@ import { instant, perUnit, rate as rateOf } from "../clock";
 import * as format from "../format";
 import { has } from "../sources";
 import { colours } from "../theme";
-import { along, gaugesOf } from "./gauges";
+import { curvesOf } from "./gauges";
 import type { Range } from "./range";
 
 /** How wide the axis on the left is, and what is left free on the right. */
@@ -18,18 +18,18 @@ const RATE_HEIGHT = 34;
 
 export function Plots({ course, width, range }: { course: Course | null; width: number; range: Range }) {
   const element = useRef<HTMLDivElement>(null);
-  const plots = useRef<{ live: uPlot; rate: uPlot; gauges: number } | null>(null);
+  const plots = useRef<{ live: uPlot; rate: uPlot } | null>(null);
   const measure = choice.value.measure;
   const theme = colours.value;
-  const shownGauges = gaugesOf(course, measure);
-  const kind = `${measure} ${shownGauges.map((each) => each.name).join("\0")}`;
+  const curves = curvesOf(course).filter((each) => each.shown);
+  const kind = `${measure} ${curves.map((each) => each.name).join("\0")}`;
 
   useEffect(() => {
-    const live = new uPlot(liveOptions(width, measure, shownGauges.map((each) => each.name)), [[0], [0], [0], [0]], element.current!);
+    const live = new uPlot(liveOptions(width, measure, curves.map((each) => each.colour)), [[0], [0], [0], [0]], element.current!);
     const rate = new uPlot(rateOptions(width, measure), [[0], [0]], element.current!);
     // States have no events, so no rate of allocation is known.
     rate.root.style.display = has("states") ? "none" : "";
-    plots.current = { live, rate, gauges: shownGauges.length };
+    plots.current = { live, rate };
     return () => {
       live.destroy();
       rate.destroy();
@@ -50,7 +50,7 @@ export function Plots({ course, width, range }: { course: Course | null; width: 
     const filled = (values: number[]) => (values.length < t.length ? [...values, values[values.length - 1] ?? 0] : values);
     const perSecond = (measure === "bytes" ? course.allocated_bytes : course.allocations).map((value, index) => rateOf(value, t[index + 1] - t[index]));
     const high = filled(envelope.high);
-    live.setData([t, high, filled(envelope.low), high, ...shownGauges.map((gauge) => along(t, gauge.t, gauge.value))], false);
+    live.setData([t, high, filled(envelope.low), high, ...curves.map((curve) => curve.along(t))], false);
     rate.setData([t, filled(perSecond)], false);
     live.setScale("x", { min: range.left, max: range.right });
     rate.setScale("x", { min: range.left, max: range.right });
@@ -65,13 +65,15 @@ export function Plots({ course, width, range }: { course: Course | null; width: 
 }
 
 const STEPS = uPlot.paths.stepped!({ align: 1 });
+/** Curves differ in more than their colour. */
+const DASHES = [[5, 3], [2, 2], [8, 3], [3, 3, 1, 3]];
 const POWERS_OF_TWO = Array.from({ length: 52 }, (_, power) => 2 ** power);
 const INSTANTS = [
   ...Array.from({ length: 11 }, (_, power) => [1, 2, 5].map((each) => each * 10 ** power)).flat().filter((each) => each < 60e9),
   ...[1, 2, 5, 10, 15, 30, 60, 120, 360, 720, 1440].map((minutes) => minutes * 60e9),
 ];
 
-function liveOptions(width: number, measure: "bytes" | "blocks", gauges: string[]): uPlot.Options {
+function liveOptions(width: number, measure: "bytes" | "blocks", gauges: number[]): uPlot.Options {
   const theme = colours.value;
   const fresh = { points: { show: false }, paths: STEPS };
   return {
@@ -89,7 +91,7 @@ function liveOptions(width: number, measure: "bytes" | "blocks", gauges: string[
       { ...fresh, width: 0, fill: theme.liveFill },
       { ...fresh, width: 0, fill: theme.liveLow },
       { ...fresh, stroke: theme.live, width: 1.25 },
-      ...gauges.map((_, index) => ({ ...fresh, stroke: theme.gauges[index], width: 1.25, dash: [5, 3] })),
+      ...gauges.map((colour) => ({ ...fresh, stroke: theme.gauges[colour], width: 1.25, dash: DASHES[colour % DASHES.length] })),
     ],
   };
 }

@@ -1,7 +1,7 @@
 // What of the time is visible (`left` to `right`) and what is counted (`from` to `to`) are two choices. Here is the first, and the instants of handles.
 import { signal } from "@preact/signals";
 import type { Nanos, Peak, Source } from "../answers";
-import { choice, choose } from "../choice";
+import { choice, choose, type Instant } from "../choice";
 import { source } from "../sources";
 
 const LEAST_SPAN = 20;
@@ -35,14 +35,22 @@ export function peakInstant(): Nanos | null {
   return peakOfWindow.value?.at_ns ?? null;
 }
 
-/** The instant of a handle, which may stand at the peak by name; null while that is not known. */
-export function instantOf(at: Nanos | "peak" | null, otherwise: Nanos): Nanos | null {
+/** The instant of a handle, which may stand at a peak by name; null while that is not known. */
+export function instantOf(at: Instant | null, otherwise: Nanos): Nanos | null {
+  if (at === "rss-peak") return source.value?.rss_peak?.at_ns ?? null;
   return at === "peak" ? peakInstant() : at ?? otherwise;
 }
 
+/** What an instant is called that has a name. */
+export function titleOfInstant(at: "peak" | "rss-peak"): string {
+  return at === "peak" ? "the peak" : "the RSS peak";
+}
+
 /** The instant of B, which may be in another file: the peak is then that of the other file. */
-export function instantOfB(b: Nanos | "peak" | null, file: Source | null, otherwise: Nanos): Nanos | null {
-  if (b === "peak" && file && file.id !== source.value?.id) return file.peak?.at_ns ?? null;
+export function instantOfB(b: Instant | null, file: Source | null, otherwise: Nanos): Nanos | null {
+  const isOther = file !== null && file.id !== source.value?.id;
+  if (isOther && b === "peak") return file.peak?.at_ns ?? null;
+  if (isOther && b === "rss-peak") return file.rss_peak?.at_ns ?? null;
   return instantOf(b, otherwise);
 }
 

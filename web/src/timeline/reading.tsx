@@ -3,7 +3,7 @@ import type { Measure, Timeline as Course } from "../answers";
 import { instant, perUnit, rate } from "../clock";
 import * as format from "../format";
 import { clean } from "../names";
-import { along } from "./gauges";
+import { along, curvesOf } from "./gauges";
 
 export function Reading({ course, t, x, width, measure, resolution }: { course: Course | null; t: number; x: number; width: number; measure: Measure; resolution: number }) {
   const index = course ? binOf(course.t, t) : -1;
@@ -16,10 +16,11 @@ export function Reading({ course, t, x, width, measure, resolution }: { course: 
     const long = course.t[index + 1] - course.t[index];
     const amount = measure === "bytes" ? course.allocated_bytes[index] : course.allocations[index];
     if (amount > 0 && long > 0) text += ` · ${shown(rate(amount, long))}${perUnit()}`;
-    for (const gauge of course.gauges.slice(0, 3)) {
-      const value = along([t], gauge.t, gauge.value)[0];
-      if (value !== null) text += ` · ${clean(gauge.name)} ${gauge.unit !== null ? format.bytes(value) : format.count(value)}`;
-    }
+    const add = (name: string, value: number | null, written: (value: number) => string) => {
+      if (value !== null) text += ` · ${clean(name)} ${written(value)}`;
+    };
+    for (const curve of curvesOf(course).filter((each) => each.shown)) add(curve.title, curve.along([t])[0], format.bytes);
+    for (const gauge of course.gauges.filter((each) => each.unit === null).slice(0, 3)) add(gauge.name, along([t], gauge.t, gauge.value)[0], format.count);
   }
   return <div class={`reading${x > width / 2 ? " reading-left" : ""}`} style={{ transform: `translateX(${x}px)` }}><span>{text}</span></div>;
 }

@@ -3,16 +3,14 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Peak, Timeline as Course } from "../answers";
 import { useAnswer } from "../answer";
 import { choice } from "../choice";
-import { isTimed } from "../clock";
-import { clean } from "../names";
 import { about, question } from "../question";
 import { saved } from "../saved";
 import { has, source } from "../sources";
 import { StatusLine } from "../status";
-import { gaugesOf } from "./gauges";
 import { Layer } from "./layer";
+import { Legend } from "./legend";
 import { AXIS, Plots, RIGHT } from "./plots";
-import { peakOfFiltered, shownPeak } from "./peak";
+import { peakOfFiltered } from "./peak";
 import { peakOfWindow, visibleRange } from "./range";
 
 export function Timeline() {
@@ -57,20 +55,5 @@ function Course() {
       {answer.data && <Legend course={answer.data} />}
       <StatusLine answer={answer} />
     </section>
-  );
-}
-
-/** What the curves are, where the peak's name is not. */
-function Legend({ course }: { course: Course }) {
-  const { measure } = choice.value;
-  const { left, right } = visibleRange();
-  const peak = shownPeak();
-  const peakIsLeft = peak !== null && peak.at_ns < (left + right) / 2;
-  return (
-    <p class={`curves${peakIsLeft ? " curves-right" : ""}`}>
-      <span><i class="of-live" /> live {measure}</span>
-      {gaugesOf(course, measure).map((gauge, index) => <span key={gauge.name}><i class={`of-gauge of-gauge-${index + 1}`} /> {clean(gauge.name)}</span>)}
-      {!has("states") && <span><i class="of-rate" /> {measure === "bytes" ? "allocated" : "allocations"} per {isTimed() ? "second" : "line"}{course.approximate ? ", roughly: the file is still being read" : ""}</span>}
-    </p>
   );
 }

@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import type { Change, Compare, Source } from "../answers";
 import { useAnswer } from "../answer";
-import { choice, choose, type Grouping } from "../choice";
+import { choice, choose, type Grouping, type Instant as ChosenInstant } from "../choice";
 import { when } from "../clock";
 import { FlameGraph, type Node, type Part } from "../flame/graph";
 import * as format from "../format";
@@ -13,11 +13,16 @@ import { has, offeredGroupings, other, source, sources, titleOf } from "../sourc
 import { FunctionActions, RowName, Stack, TypeName } from "../stack";
 import { Table, type Column } from "../table";
 import { StatusLine } from "../status";
-import { instantOf } from "../timeline/range";
+import { instantOf, titleOfInstant } from "../timeline/range";
 
 /** "3@1200": an instant of a file, as the server reads it. */
-function side(id: number, at: number | "peak" | "end"): string {
+function side(id: number, at: ChosenInstant | "end"): string {
   return `${id}@${at}`;
+}
+
+function instantFrom(text: string): ChosenInstant | null {
+  if (text === "peak" || text === "rss-peak") return text;
+  return text === "" ? null : Number(text);
 }
 
 export function CompareView() {
@@ -27,7 +32,7 @@ export function CompareView() {
   const sameFile = second?.id === file.id;
   const before = side(file.id, at ?? to ?? "end");
   const secondHasTime = second?.has.includes("timeline") ?? false;
-  const after = second ? side(second.id, b === "peak" && !secondHasTime ? "end" : b ?? (sameFile ? "peak" : "end")) : null;
+  const after = second ? side(second.id, typeof b === "string" && !secondHasTime ? "end" : b ?? (sameFile ? "peak" : "end")) : null;
   const answer = useAnswer<Compare>(after === null || (sameFile && !has("timeline")) ? null : question("compare", { a: before, b: after, from, to, by, filter: filters, ...naming(), library: choice.value.library || null }), 80);
   const data = answer.data;
   const column = sort || "change";
@@ -39,21 +44,22 @@ export function CompareView() {
   return (
     <div class={`compare-view${answer.waiting ? " old" : ""}`}>
       <div class="tools">
-        <span class="instant-a">A</span> <b>{titleOf(file)}</b> at {at === "peak" ? "the peak" : when(instantOf(at, to ?? file.duration_ns) ?? 0)}{at === "peak" && <Instant data={data?.before} file={file} />}
+        <span class="instant-a">A</span> <b>{titleOf(file)}</b> at {typeof at === "string" ? titleOfInstant(at) : when(instantOf(at, to ?? file.duration_ns) ?? 0)}{typeof at === "string" && <Instant data={data?.before} file={file} />}
         <button type="button" title="Exchange A and B" onClick={exchange}>⇄</button>
         <span class="instant-b">B</span>
         <select aria-label="B's file" value={second?.id ?? ""} onChange={(event) => choose({ other: Number(event.currentTarget.value) === file.id ? null : Number(event.currentTarget.value), b: null })}>
           {sources.value!.map((each) => <option value={each.id} key={each.id}>{titleOf(each)}</option>)}
         </select>
-        <select aria-label="B's instant" value={b === null ? "" : String(b)} onChange={(event) => choose({ b: event.currentTarget.value === "peak" ? "peak" : event.currentTarget.value === "" ? null : Number(event.currentTarget.value) })}>
+        <select aria-label="B's instant" value={b === null ? "" : String(b)} onChange={(event) => choose({ b: instantFrom(event.currentTarget.value) })}>
           <option value="">{sameFile ? "at the peak" : "at its end"}</option>
           {!sameFile && secondHasTime && <option value="peak">at its peak</option>}
+          {second?.rss_peak && <option value="rss-peak">at the RSS peak</option>}
           {sameFile && <option value={String(file.duration_ns)}>at the end</option>}
           {sameFile && <option value="0">at the start</option>}
           {typeof b === "number" && b !== 0 && b !== file.duration_ns && <option value={String(b)}>at {when(b, second)}</option>}
           {b === "peak" && sameFile && <option value="peak">at the peak</option>}
         </select>
-        {(b === "peak" || (b === null && sameFile)) && <Instant data={data?.after} file={second} />}
+        {(typeof b === "string" || (b === null && sameFile)) && <Instant data={data?.after} file={second} />}
         {data && <span class="change-total" data-change={data.change.bytes}>{format.bytes(data.before.live_bytes ?? 0)} → {format.bytes(data.after.live_bytes ?? 0)}, <b>{format.signed(format.bytes(data.change.bytes), data.change.bytes)}</b>{has("counts") && `, ${format.signed(format.count(data.change.blocks), data.change.blocks)} blocks`}</span>}
         <span class="stretch" />
         <StatusLine answer={answer} />
@@ -100,7 +106,7 @@ function exchange(): void {
   const { at, b, to, other: second, source: first } = choice.value;
   const duration = source.value?.duration_ns ?? 0;
   if (second !== null && second !== first) choose({ source: second, other: first, at: b, b: at });
-  else choose({ at: b ?? "peak", b: at === "peak" ? "peak" : instantOf(at, to ?? duration) });
+  else choose({ at: b ?? "peak", b: typeof at === "string" ? at : instantOf(at, to ?? duration) });
 }
 
 function lineOf({ tree, node }: Node): string {

@@ -11,6 +11,7 @@ import { VIEWS, type View } from "./keys";
 import { LeaksView } from "./leaks";
 import { LiveView } from "./live";
 import { OverviewView } from "./overview";
+import { RssView } from "./rss";
 import { TableView } from "./table";
 import { TypesView } from "./types";
 
@@ -32,6 +33,7 @@ export const LIST: { [view in View]: ViewEntry } = {
   growth: { title: "Growth", isOffered: () => has("timeline"), show: () => <GrowthView /> },
   compare: { title: "Compare", isOffered: () => hasFile() && (has("timeline") || (sources.value?.length ?? 0) > 1), show: () => <CompareView /> },
   types: { title: "Types", isOffered: () => hasBlockTypes() || isObjectLog(), show: () => <TypesView /> },
+  rss: { title: "RSS", isOffered: () => has("rss"), show: () => <RssView /> },
   image: { title: "Image", isOffered: () => has("image") || source.value?.kind === "image", show: () => <ImageView /> },
   live: { title: "Live", isOffered: () => !saved, show: () => <LiveView /> },
 };

@@ -101,11 +101,12 @@ const TAKEN: Column<Source>[] = [
   { name: "name", title: "Name", width: "minmax(160px, 1fr)", cell: (taken) => <span class="name">{titleOf(taken)}</span> },
   { name: "live", title: "Live", width: "84px", numeric: true, cell: (taken) => <b>{format.bytes(taken.live_at_end?.bytes ?? 0)}</b> },
   { name: "blocks", title: "Blocks", width: "84px", numeric: true, cell: (taken) => format.count(taken.live_at_end?.blocks ?? 0) },
-  { name: "open", title: "", width: "336px", cell: (taken) => {
+  { name: "open", title: "", width: "384px", cell: (taken) => {
     const earlier = snapshotsOf(taken.pid ?? null).find((each) => each.id < taken.id);
     return (
       <span class="actions">
         <button type="button" onClick={(event) => { event.stopPropagation(); choose({ source: taken.id, view: "overview" }); }}>Open</button>
+        {taken.has.includes("rss") && <button type="button" title="Where its resident memory is" onClick={(event) => { event.stopPropagation(); choose({ source: taken.id, view: "rss" }); }}>RSS</button>}
         {earlier && <button type="button" onClick={(event) => { event.stopPropagation(); choose({ source: earlier.id, other: taken.id, view: "compare" }); }}>Compare with the one before</button>}
       </span>
     );

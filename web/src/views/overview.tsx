@@ -10,6 +10,7 @@ import { about } from "../question";
 import { has, metrics, source } from "../sources";
 import { distinctCallers, RowName } from "../stack";
 import { StatusLine } from "../status";
+import { titleOfInstant } from "../timeline/range";
 
 export function OverviewView() {
   const answer = useAnswer<Overview>(about("overview"), 80);
@@ -19,10 +20,11 @@ export function OverviewView() {
     <div class={`overview${answer.waiting ? " old" : ""}`}>
       <StatusLine answer={answer} />
       {data && <Figures data={data} />}
+      {data && <section class="words beside" aria-label="Beside the figures"><Resident />{notCounted(data.figures)}{givenBack(data.figures)}</section>}
       {data && data.anomalies.length > 0 && <section class="words" aria-label="Anomalies">{isPart() && <h2>In the whole recording</h2>}{data.anomalies.map((line) => <p key={line} class="anomaly">{clean(line)}</p>)}</section>}
       {data && (
         <div class="tops">
-          <Top title={!has("timeline") ? "Live" : `Live at ${choice.value.at === "peak" ? "the peak, " : ""}${when(data.at_ns)}`} metric="live" rows={data.top.live} />
+          <Top title={!has("timeline") ? "Live" : `Live at ${typeof choice.value.at === "string" ? `${titleOfInstant(choice.value.at)}, ` : ""}${when(data.at_ns)}`} metric="live" rows={data.top.live} />
           {has("timeline") && <Top title={choice.value.filters.length > 0 ? "At the peak of the whole memory" : "At the peak of the window"} metric="peak" rows={data.top.peak} />}
           {metrics.value.includes("allocated") && data.figures.allocated_bytes !== undefined && <Top title={has("timeline") ? "Allocated in the window" : "Allocated"} metric="allocated" rows={data.top.allocated} />}
           {has("timeline") && metrics.value.includes("temporary") && <Top title="Temporary in the window" metric="temporary" rows={data.top.temporary} hint="freed before its thread allocated anything else" />}
@@ -30,8 +32,6 @@ export function OverviewView() {
       )}
       {data && (
         <section class="words" aria-label="Notes">
-          {notCounted(data.figures)}
-          {givenBack(data.figures)}
           {data.notes.map((line) => <p key={line}>{clean(line)}</p>)}
           {data.anomalies.length === 0 && has("timeline") && <p class="fine">Nothing odd about the events.</p>}
           {file.started && <p>Started {clean(file.started.replace("T", " ").replace(/\.\d+Z$/, " UTC"))}{file.host ? ` on ${clean(file.host)}` : ""}{file.threads?.length ? `, ${format.plural(file.threads.length, "thread")}` : ""}{file.sampling ? `; ${clean(file.sampling)}` : ""}.</p>}
@@ -49,6 +49,18 @@ function isPart(): boolean {
 
 /** The least address space that is worth a line: nearly every program has a guard page or two. */
 const LEAST_SPACE = 64 << 10;
+
+/** What the process takes, which is not the same as what is live, and the way to where it is. */
+function Resident() {
+  const peak = source.value?.rss_peak;
+  if (!has("rss") && !peak) return null;
+  return (
+    <p class="resident">
+      {peak && <>Resident memory (RSS) is highest at {when(peak.at_ns)}: <b>{format.bytes(peak.bytes)}</b>.</>}
+      {has("rss") && <> <button type="button" class="quiet" onClick={() => choose({ view: "rss" })}>Where the resident memory is</button></>}
+    </p>
+  );
+}
 
 /** Address space that is mapped and in no figure. */
 function notCounted({ reserved_bytes: reserved = 0, mapped_file_bytes: files = 0 }: Overview["figures"]) {

@@ -3,11 +3,11 @@
 use super::taken::TakenSnapshot;
 use crate::commands::ps::mode;
 use crate::failure::Failure;
-use highwater_collector::CollectorClient;
 use highwater_collector::protocol::{Detail, ProcessState};
-use highwater_model::Snapshot;
+use highwater_collector::take::SnapshotRequest;
+use highwater_collector::{CollectorClient, PageDetail};
 use highwater_symbols::Symbolizer;
-use highwater_view::{LiveProcess, LiveProcesses};
+use highwater_view::{LiveProcess, LiveProcesses, LiveSnapshot};
 use std::path::PathBuf;
 
 /// Connects to the collector anew for each question: it may come and go.
@@ -46,9 +46,11 @@ impl LiveProcesses for LiveCollector {
             .collect())
     }
 
-    fn snapshot(&self, pid: u32) -> Result<Snapshot, String> {
-        let taken = self.client()?.snapshot(pid, Detail::Blocks, None).map_err(|error| error.to_string())?;
+    fn snapshot(&self, pid: u32) -> Result<LiveSnapshot, String> {
+        let wanted = SnapshotRequest { detail: Detail::Blocks, contents: None, pages: Some(PageDetail::Rows) };
+        let taken = self.client()?.snapshot_with(pid, wanted).map_err(|error| error.to_string())?;
         let line = |failure: Failure| failure.line().unwrap_or("it cannot be read").to_owned();
-        Ok(TakenSnapshot::open(taken.file, &[], &mut Symbolizer::with_users_cache()).map_err(line)?.snapshot)
+        let taken = TakenSnapshot::open(taken.file, &[], &mut Symbolizer::with_users_cache()).map_err(line)?;
+        Ok(LiveSnapshot { snapshot: taken.snapshot, breakdown: taken.breakdown })
     }
 }

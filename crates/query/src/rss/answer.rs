@@ -232,6 +232,8 @@ pub struct RssInstant {
     pub at_ns: u64,
     /// Why it was recorded: `request`, `rss-peak`, `mark` or `end`.
     pub reason: &'static str,
+    /// The mark at which it was recorded; null if there is none.
+    pub mark: Option<String>,
     /// The RSS.
     pub rss_bytes: u64,
 }

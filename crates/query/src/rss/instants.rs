@@ -3,7 +3,7 @@
 use super::answer::RssInstant;
 use crate::error::QueryError;
 use crate::query::Query;
-use highwater_model::{BreakdownReason, Nanos, RssBreakdown};
+use highwater_model::{BreakdownReason, NamedInstant, Nanos, RssBreakdown};
 
 /// Which of the known instants is meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,11 +25,17 @@ pub fn reason_key(reason: BreakdownReason) -> &'static str {
     }
 }
 
-/// The instants, for an answer.
-pub fn instants(breakdowns: &[RssBreakdown]) -> Vec<RssInstant> {
+/// The instants, for an answer. `marks` are in time order.
+pub fn instants(breakdowns: &[RssBreakdown], marks: &[NamedInstant]) -> Vec<RssInstant> {
+    // A process is read shortly after its mark.
+    let mark_of = |breakdown: &RssBreakdown| {
+        let is_mark = breakdown.reason == BreakdownReason::Mark;
+        marks.iter().rfind(|mark| is_mark && mark.time <= breakdown.at).map(|mark| mark.name.clone())
+    };
     let instant = |breakdown: &RssBreakdown| RssInstant {
         at_ns: breakdown.at.0,
         reason: reason_key(breakdown.reason),
+        mark: mark_of(breakdown),
         rss_bytes: breakdown.process.rss,
     };
     breakdowns.iter().map(instant).collect()
@@ -75,6 +81,16 @@ mod tests {
     #[test]
     fn the_peak_is_the_highest_rss() {
         assert_eq!(choose(&known(), RssMoment::RssPeak).unwrap().at, Nanos(20));
+    }
+
+    #[test]
+    fn an_instant_has_the_name_of_its_mark() {
+        let mut known = known();
+        known[1].reason = BreakdownReason::Mark;
+        let mark = |time, name: &str| NamedInstant { time: Nanos(time), event: 0, name: name.to_owned() };
+        let marks = [mark(5, "early"), mark(19, "warm"), mark(21, "late")];
+        let names: Vec<Option<String>> = instants(&known, &marks).into_iter().map(|instant| instant.mark).collect();
+        assert_eq!(names, [None, Some("warm".to_owned()), None]);
     }
 
     #[test]

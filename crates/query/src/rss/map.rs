@@ -68,6 +68,8 @@ pub struct RssCell {
     pub owner: &'static str,
     /// How many pages that are.
     pub owner_pages: u64,
+    /// The resident pages that nobody keeps: they could be returned to the kernel.
+    pub free_pages: u64,
     /// For `site`: its index in `sites`.
     pub site: Option<u32>,
 }
@@ -227,6 +229,7 @@ impl Picture {
                 fullness: (sum.live as f64 / (sum.resident.max(1) * PAGE) as f64).min(1.0),
                 owner: key,
                 owner_pages: owner.map_or(0, |(_, pages)| pages),
+                free_pages: sum.owners.get(&CellOwner::Free).copied().unwrap_or(0),
                 site,
             }
         };
@@ -295,6 +298,7 @@ mod tests {
         let owners: Vec<&str> = map.cells.iter().map(|cell| cell.owner).collect();
         assert_eq!(owners, ["site", "several", "free", "site"]);
         assert_eq!(map.cells[2].address, 0x7000_0000_0000);
+        assert_eq!(map.cells.iter().map(|cell| cell.free_pages).collect::<Vec<_>>(), [0, 0, 2, 1]);
         assert_eq!(map.cells[0].fullness, 1.0);
         assert_eq!((map.cells[1].resident_pages, map.cells[1].live_bytes), (1, 100));
         assert_eq!(map.areas[1].first_page, 4);

@@ -54,7 +54,7 @@ pub fn rss(query: &Query, moment: RssMoment, options: &RssOptions, work: &Work<'
     let known = instants::breakdowns(query)?;
     work.go_on()?;
     let answer = rss_of(instants::choose(known, moment)?, names_of(query), options)?;
-    Ok(RssAnswer { instants: instants::instants(known), ..answer })
+    Ok(RssAnswer { instants: instants::instants(known, query.history.marks()?), ..answer })
 }
 
 /// A picture of the heap's address space of a history.
@@ -104,7 +104,7 @@ pub fn rss_of(breakdown: &RssBreakdown, names: SiteNames<'_>, options: &RssOptio
         file_count: breakdown.files.len(),
         files: files(breakdown, options.limit),
         findings: findings::findings(breakdown, &sums, names),
-        instants: instants::instants(std::slice::from_ref(breakdown)),
+        instants: instants::instants(std::slice::from_ref(breakdown), &[]),
         stacks,
     })
 }

@@ -5,7 +5,7 @@ use super::stacks::saturated;
 use crate::sources::{FileKind, Loaded, Sources, ViewedSource};
 use highwater_formats::json;
 use highwater_model::groups::{self, GroupBy, GroupKey, Metric};
-use highwater_model::{Heap, Snapshot};
+use highwater_model::{Heap, Snapshot, gauge};
 use highwater_query::{QueryError, metrics_of};
 use highwater_store::history::{Moment, Work};
 use serde_json::{Map, Value, json};
@@ -54,6 +54,7 @@ pub fn about(source: &ViewedSource) -> Value {
         "timed",
         "clock",
         "peak",
+        "rss_peak",
         "live_at_end",
         "anomalies",
     ] {
@@ -100,6 +101,7 @@ fn facts(loaded: &Loaded) -> Result<Map<String, Value>, QueryError> {
         "timed": !history.source().is_untimed(),
         "clock": history.source().clock.unit().0,
         "peak": peak,
+        "rss_peak": rss_peak(loaded)?,
         "live_at_end": { "bytes": totals.figures.live_bytes(), "blocks": totals.figures.live_blocks() },
         "threads": threads.collect::<Value>(),
         "heaps": heaps(&last),
@@ -113,6 +115,18 @@ fn facts(loaded: &Loaded) -> Result<Map<String, Value>, QueryError> {
         Value::Object(members) => members,
         _ => Map::new(),
     })
+}
+
+/// Where RSS was highest, as far as it was measured. A single instant has no peak.
+fn rss_peak(loaded: &Loaded) -> Result<Option<Value>, QueryError> {
+    let history = &loaded.history;
+    if history.recording().is_none() {
+        return Ok(None);
+    }
+    let readings = history.gauges()?.iter().filter(|reading| reading.name == gauge::RSS);
+    // The first of equal ones.
+    let highest = readings.rev().max_by_key(|reading| reading.value);
+    Ok(highest.map(|reading| json!({ "at_ns": reading.time.0, "bytes": reading.value })))
 }
 
 fn name(loaded: &Loaded) -> String {
@@ -167,5 +181,6 @@ fn has(loaded: &Loaded, last: &Snapshot) -> Result<Vec<&'static str>, QueryError
     add(loaded.kind == FileKind::Image, "image");
     add(!loaded.history.marks()?.is_empty(), "marks");
     add(!loaded.history.gauges()?.is_empty(), "gauges");
+    add(!loaded.history.breakdowns()?.is_empty(), "rss");
     Ok(has)
 }

@@ -14,6 +14,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The most rows of each table, and the most blocks: a page should be small enough to be sent.
 const ROWS: &str = "200";
+/// The cells of the picture of a heap's pages.
+const CELLS: &str = "4096";
 /// The groupings of the tables.
 const GROUPINGS: [&str; 9] = ["site", "function", "line", "file", "module", "thread", "type", "heap", "task"];
 
@@ -61,6 +63,7 @@ impl ChosenSource {
     fn parameters_of(&self, question: &SavedQuestion) -> Vec<(String, String)> {
         let names: &[&str] = match question.name {
             "timeline" => &["filter"],
+            "rss" | "rss/map" => &["at", "allocator", "raw_names"],
             "compare" => &["from", "to", "filter", "allocator", "raw_names"],
             _ => &["from", "to", "at", "filter", "allocator", "raw_names"],
         };
@@ -166,6 +169,10 @@ fn of_source(id: usize, loaded: &Loaded) -> Vec<SavedQuestion> {
         for by in GROUPINGS {
             questions.push(SavedQuestion::new("rows", id).keyed("by", by).keyed("metric", metric).with("limit", ROWS));
         }
+    }
+    if loaded.history.breakdowns().is_ok_and(|known| !known.is_empty()) {
+        questions.push(SavedQuestion::new("rss", id).keyed("by", "type").with("limit", ROWS));
+        questions.push(SavedQuestion::new("rss/map", id).with("cells", CELLS));
     }
     match loaded.kind {
         FileKind::Objects => questions.push(SavedQuestion::new("types", id)),

@@ -1,9 +1,9 @@
 //! The list of sources.
 
-use super::file::{FileKind, Opener};
+use super::file::Opener;
+use super::live::LiveSnapshot;
 use super::loaded::Loaded;
 use super::stamp::Stamp;
-use highwater_model::Snapshot;
 use highwater_query::QueryError;
 use highwater_store::history::Work;
 use std::io;
@@ -168,8 +168,8 @@ impl Sources {
     }
 
     /// Adds a snapshot of a live process as a source.
-    pub fn add_live(&self, snapshot: Snapshot) -> Arc<ViewedSource> {
-        let loaded = Some(Arc::new(Loaded::of_snapshot(FileKind::Live, snapshot)));
+    pub fn add_live(&self, taken: LiveSnapshot) -> Arc<ViewedSource> {
+        let loaded = Some(Arc::new(Loaded::of_live(taken)));
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
         let id = list.last().map_or(0, |last| last.id + 1);
         let source = Arc::new(ViewedSource::new(id, None, loaded));

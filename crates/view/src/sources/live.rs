@@ -1,6 +1,6 @@
 //! Live processes. The program that starts the viewer asks their collector.
 
-use highwater_model::Snapshot;
+use highwater_model::{RssBreakdown, Snapshot};
 
 /// A live process that the collector knows.
 #[derive(Clone, Debug, Default)]
@@ -19,12 +19,21 @@ pub struct LiveProcess {
     pub mode: String,
 }
 
+/// A snapshot of a live process.
+#[derive(Clone, Debug)]
+pub struct LiveSnapshot {
+    /// Its live blocks, with names.
+    pub snapshot: Snapshot,
+    /// Where its resident memory is, if that was read. The stacks are those of the snapshot's catalog.
+    pub breakdown: Option<RssBreakdown>,
+}
+
 /// Lists live processes and takes snapshots of them.
 pub trait LiveProcesses: Send + Sync {
     /// The path at which it listens.
     fn place(&self) -> String;
     /// The live processes, or a line with the reason why they are not known.
     fn processes(&self) -> Result<Vec<LiveProcess>, String>;
-    /// The live blocks of a process, with names, or a line with the reason why they are not known.
-    fn snapshot(&self, pid: u32) -> Result<Snapshot, String>;
+    /// A snapshot of a process, or a line with the reason why there is none.
+    fn snapshot(&self, pid: u32) -> Result<LiveSnapshot, String>;
 }

@@ -1,8 +1,8 @@
 //! A source that was read.
 
 use super::file::{FileKind, OpenedFile};
+use super::live::LiveSnapshot;
 use super::special::{Plain, Special};
-use highwater_model::Snapshot;
 use highwater_store::Damage;
 use highwater_store::history::{History, HistoryError};
 use std::sync::Arc;
@@ -32,10 +32,10 @@ impl Loaded {
         Ok(Self { kind, history: Arc::new(history), own_damage: damage, special })
     }
 
-    /// The state of one instant.
-    pub fn of_snapshot(kind: FileKind, snapshot: Snapshot) -> Self {
-        let history = Arc::new(History::of_snapshot(snapshot));
-        Self { kind, history, own_damage: Vec::new(), special: Box::new(Plain) }
+    /// A snapshot of a live process.
+    pub fn of_live(taken: LiveSnapshot) -> Self {
+        let history = History::of_snapshot(taken.snapshot).with_breakdowns(taken.breakdown.into_iter().collect());
+        Self { kind: FileKind::Live, history: Arc::new(history), own_damage: Vec::new(), special: Box::new(Plain) }
     }
 
     /// Parts that could not be used, as far as the file has been read.

@@ -2,6 +2,7 @@
 #![allow(dead_code, missing_docs, reason = "each test file uses its part")]
 
 pub mod history;
+pub mod rss;
 
 use highwater_store::Recording;
 use highwater_store::history::Work;
