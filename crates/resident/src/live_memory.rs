@@ -41,3 +41,10 @@ pub struct LiveMemory {
     /// Whether every live block is in `blocks`.
     pub knows_every_block: bool,
 }
+
+impl LiveMemory {
+    /// Whether nothing is known, as of a process without an agent.
+    pub fn is_unknown(&self) -> bool {
+        self.blocks.is_empty() && self.mappings.is_empty() && self.agent.is_empty() && !self.knows_every_block
+    }
+}

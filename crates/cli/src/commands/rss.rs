@@ -19,12 +19,14 @@ use highwater_collector::take::SnapshotRequest;
 use highwater_collector::{CollectorError, PageDetail};
 use highwater_formats::json;
 use highwater_model::groups::GroupBy;
-use highwater_model::{Catalog, Naming, Nanos, Source, When};
+use highwater_model::{Catalog, Naming, Nanos, Source, When, gauge};
 use highwater_query::{
     Query, QueryError, RssAnswer, RssInstant, RssMoment, RssOptions, RssOrder, SiteNames, rss as ask_rss, rss_of,
     time_of,
 };
+use highwater_store::history::History;
 use serde_json::{Map, Value, json};
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -149,7 +151,7 @@ impl Rss {
         let naming = self.names.of(&opened)?;
         let (answer, asked) = opened.ask_history(|history, work| {
             let (moment, asked) = match &self.at {
-                None | Some(When::RssPeak) => (RssMoment::RssPeak, None),
+                None | Some(When::RssPeak) => (RssMoment::RssPeak, highest_rss(history)?),
                 Some(when) => {
                     let time = time_of(history, when)?;
                     (RssMoment::At(time), Some((when.to_string(), time)))
@@ -258,6 +260,13 @@ impl Rss {
     }
 }
 
+/// The instant of the highest reading of RSS. Readings are frequent, breakdowns are not: that of the highest RSS may be of another instant.
+fn highest_rss(history: &History) -> Result<Option<(String, Nanos)>, QueryError> {
+    let readings = history.gauges()?.iter().filter(|reading| reading.name == gauge::RSS);
+    let highest = readings.reduce(|highest, reading| if reading.value > highest.value { reading } else { highest });
+    Ok(highest.map(|highest| (format!("the highest RSS, {}", bytes(highest.value)), highest.time)))
+}
+
 /// How a process is known.
 enum Registered {
     /// Its collector took a snapshot.
@@ -313,20 +322,20 @@ fn head(shown: &Shown) -> Heading {
 fn instant(shown: &Shown) -> String {
     let at = Nanos(shown.answer.at_ns);
     let text = format!("{} ({})", shown.source.instant(at), reason_in_words(shown.answer.reason));
-    match &shown.asked {
-        Some((asked, time)) if time.0 > at.0 => {
-            let before = shown.source.length(Nanos(time.0 - at.0));
-            format!("{text}, {before} before {asked}")
-        }
-        _ => text,
+    let Some((asked, time)) = &shown.asked else { return text };
+    let apart = shown.source.length(Nanos(time.0.abs_diff(at.0)));
+    match time.cmp(&at) {
+        Ordering::Greater => format!("{text}, {apart} before {asked}"),
+        Ordering::Less => format!("{text}, {apart} after {asked}"),
+        Ordering::Equal => text,
     }
 }
 
 fn reason_in_words(reason: &str) -> &str {
     match reason {
-        "rss-peak" => "the highest RSS so far",
+        "rss-peak" => "the highest RSS that was broken down",
         "mark" => "a mark",
-        "end" => "the end",
+        "end" => "the last one before the end",
         _ => "on request",
     }
 }

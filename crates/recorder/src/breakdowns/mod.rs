@@ -1,8 +1,8 @@
 //! Breakdowns of the resident memory of a process while it is recorded: when they are made, and which of them are kept.
 //!
 //! The thread that reads the rings copies the live blocks ([`live_copy`]); another one reads the pages ([`worker`]). The processor time of both stays below
-//! [one percent](SHARE) of the elapsed time: after a breakdown the next one waits. So a small process has a point every 100 ms or so, and a process with
-//! millions of blocks one every few seconds.
+//! [one percent](SHARE) of the elapsed time and a [credit](CREDIT): after a breakdown the next one waits. So a small process has a point every 100 ms or so, and
+//! a process with millions of blocks one every few seconds. The credit is for programs that run for seconds only: they would have no breakdown near their peak.
 
 mod live_copy;
 mod worker;
@@ -15,10 +15,12 @@ use highwater_model::{BreakdownReason, RssBreakdown};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
-use worker::{Job, Reply, executable_of};
+use worker::{Job, Reply, executable_of, processor_time};
 
 /// The elapsed time for each unit of processor time.
 const SHARE: u32 = 100;
+/// Processor time that a process has in addition, once.
+const CREDIT: Duration = Duration::from_millis(20);
 /// The first one is made with the first reading of RSS after this time: before, the program has hardly begun.
 const FIRST_AFTER: Duration = Duration::from_millis(10);
 /// The number of marks that have one.
@@ -37,9 +39,12 @@ pub struct Breakdowns {
     executable: Option<PathBuf>,
     worker: Option<BreakdownWorker>,
     every: Duration,
+    began: Instant,
+    /// The processor time of all so far.
+    spent: Duration,
     /// The next one is not made before.
     not_before: Instant,
-    /// How long the copy took for the one that is being made.
+    /// The processor time of the copy for the one that is being made.
     copying: Option<Duration>,
     replies: (Sender<Reply>, Receiver<Reply>),
     marks: u32,
@@ -52,12 +57,15 @@ pub struct Breakdowns {
 impl Breakdowns {
     /// For a process; there are none without a worker, or if its resident memory is never read.
     pub fn of(pid: u32, every: RssEvery, worker: Option<BreakdownWorker>) -> Self {
+        let began = Instant::now();
         Self {
             pid,
             executable: executable_of(pid),
             worker: worker.filter(|_| every.get().is_some()),
             every: every.get().unwrap_or_default(),
-            not_before: Instant::now() + FIRST_AFTER,
+            began,
+            spent: Duration::ZERO,
+            not_before: began + FIRST_AFTER,
             copying: None,
             replies: channel(),
             marks: 0,
@@ -86,12 +94,12 @@ impl Breakdowns {
     /// Hands a copy of the live blocks to the thread that reads pages.
     pub fn make(&mut self, events: u64, copy: impl FnOnce() -> LiveCopy) {
         let Some(worker) = &self.worker else { return };
-        let began = Instant::now();
+        let began = processor_time();
         let live = copy();
         self.last_events = events;
         let (executable, reply) = (self.executable.clone(), self.replies.0.clone());
         if worker.send(Job { pid: self.pid, executable, live, reply }) {
-            self.copying = Some(began.elapsed());
+            self.copying = Some(processor_time().saturating_sub(began));
         }
     }
 
@@ -109,8 +117,9 @@ impl Breakdowns {
     }
 
     fn keep(&mut self, reply: Reply) -> Option<&RssBreakdown> {
-        let cost = self.copying.take().unwrap_or_default() + reply.cost;
-        self.not_before = Instant::now() + (cost * SHARE).max(self.every);
+        self.spent += self.copying.take().unwrap_or_default() + reply.cost;
+        let earned = self.began + self.spent.saturating_sub(CREDIT) * SHARE;
+        self.not_before = earned.max(Instant::now() + self.every);
         let breakdown = reply.breakdown?;
         if self.peak.as_ref().is_none_or(|peak| is_higher(breakdown.process.rss, peak.process.rss)) {
             self.peak = Some(RssBreakdown { reason: BreakdownReason::RssPeak, ..breakdown.clone() });
@@ -147,7 +156,9 @@ mod tests {
         for (at, rss) in [(1, 50 << 20), (2, 90 << 20), (3, (90 << 20) + 4096), (4, 60 << 20)] {
             assert!(breakdowns.keep(reply(at, rss)).is_some());
         }
-        assert!(breakdowns.not_before > Instant::now() + Duration::from_secs(2));
+        // Four of 30 ms are 100 ms beyond the credit.
+        let waits = breakdowns.not_before - breakdowns.began;
+        assert_eq!(waits, Duration::from_secs(10));
         let kept: Vec<_> = breakdowns.into_last().map(|one| (one.at.0, one.reason)).collect();
         assert_eq!(kept, [(2, BreakdownReason::RssPeak), (4, BreakdownReason::End)]);
     }

@@ -71,7 +71,7 @@ pub(super) fn executable_of(pid: u32) -> Option<PathBuf> {
 }
 
 /// The processor time of this thread.
-fn processor_time() -> Duration {
+pub(super) fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }

@@ -12,7 +12,7 @@ mod zones;
 
 use crate::image::ProcessImage;
 use crate::live_memory::LiveMemory;
-use highwater_model::{AllocatorMemory, FilePages, PageOwner, RssBreakdown, SitePages};
+use highwater_model::{AllocatorMemory, FilePages, PageOwner, RssBreakdown, RssKind, RssRow, SitePages};
 use rows::Ledger;
 use zones::Zones;
 pub use zones::is_agents;
@@ -45,8 +45,12 @@ pub fn breakdown(mut image: ProcessImage, mut live: LiveMemory) -> RssBreakdown 
     };
     let mut areas = areas::limited(totals.areas, areas::MOST_RUNS);
     let sites = used_sites(sites, &mut areas);
+    let mut rows = totals.rows;
+    if live.is_unknown() {
+        name_mappings(&mut rows);
+    }
     RssBreakdown {
-        rows: totals.rows,
+        rows,
         process: image.process,
         allocator,
         knows_every_block: live.knows_every_block,
@@ -56,6 +60,14 @@ pub fn breakdown(mut image: ProcessImage, mut live: LiveMemory) -> RssBreakdown 
         areas,
         ..RssBreakdown::default()
     }
+}
+
+/// Of a process without an agent no mapping is known. What would be unexplained there are mappings of the program, of its runtime or of an allocator.
+fn name_mappings(rows: &mut [RssRow]) {
+    for row in rows.iter_mut().filter(|row| row.kind == RssKind::Other) {
+        row.kind = RssKind::Mappings;
+    }
+    rows.sort_by_key(|row| row.kind);
 }
 
 /// The sites of all owners, with what is claimed of them. Pages come later.
