@@ -86,7 +86,8 @@ fn lists_all_of_it_and_nothing_else(pid: u32, thread: u64) {
     }
     assert!(!listed.iter().any(|range| range.contains(&thread)), "the thread's own storage is listed");
     // No listed address is unmapped.
-    let anonymous: Vec<_> = mappings.iter().filter(|mapping| is_anonymous(mapping)).map(|one| one.range.clone()).collect();
+    let anonymous: Vec<_> =
+        mappings.iter().filter(|mapping| is_anonymous(mapping)).map(|one| one.range.clone()).collect();
     assert!(listed.iter().all(|range| not_listed(range, &anonymous).is_empty()), "{listed:x?}");
 }
 
