@@ -130,11 +130,24 @@ fn the_cpp_compiler() {
 fn redis_with_another_allocator() {
     let place = Place::new();
     let socket = place.file("redis.sock").display().to_string();
-    let program = ["redis-server", "--port", "0", "--unixsocket", &socket, "--save", "", "--dir", "/tmp"];
+    let program = [
+        "redis-server",
+        "--port",
+        "0",
+        "--unixsocket",
+        &socket,
+        "--save",
+        "",
+        "--dir",
+        "/tmp",
+        "--enable-debug-command",
+        "yes",
+    ];
     let running = Running::start(Collector::new(), &program, "", "redis-server", 0);
     let ask = |words: &[&str]| Command::new("redis-cli").args(["-s", &socket]).args(words).output().unwrap();
     wait_for("redis", || ask(&["ping"]).stdout.starts_with(b"PONG"));
-    ask(&["debug", "populate", "100000", "key", "100"]);
+    let filled = ask(&["debug", "populate", "100000", "key", "100"]);
+    assert!(filled.stdout.starts_with(b"OK"), "{filled:?}");
     let answer = running.rss();
     is_explained(&answer);
     // Rows do not say what is free inside an allocator that is not glibc's.

@@ -29,7 +29,11 @@ static unsigned long rss(void) {
   return resident * PAGE;
 }
 
-__attribute__((noinline)) static void *allocate_untouched(unsigned long size) { return calloc(1, size); }
+// The result passes through a variable: a tail call would leave no frame of this function.
+__attribute__((noinline)) static void *allocate_untouched(unsigned long size) {
+  void *volatile block = calloc(1, size);
+  return block;
+}
 
 __attribute__((noinline)) static void *pin_block(unsigned long size) { return memset(malloc(size), 1, size); }
 
@@ -72,7 +76,8 @@ static void threads(unsigned long number, unsigned long bytes) {
 }
 
 __attribute__((noinline)) static char *map_pages(unsigned long pages) {
-  return mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *volatile made = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return made;
 }
 
 int main(void) {

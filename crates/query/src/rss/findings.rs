@@ -44,7 +44,7 @@ const MOST_PINNING_SITES: usize = 3;
 /// The least share of a limit that is used, in percent.
 const LEAST_LIMIT_PERCENT: u64 = 80;
 
-/// All findings: that about the limit first, then the largest.
+/// All findings: that about the limit first, then the largest, and last those about memory that is not resident.
 pub fn findings(
     breakdown: &RssBreakdown,
     sites: &FxHashMap<SiteKey, RssFigures>,
@@ -63,7 +63,8 @@ pub fn findings(
         case.unexplained(),
     ];
     let mut found: Vec<RssFinding> = single.into_iter().flatten().chain(case.pinned()).collect();
-    found.sort_by_key(|finding| Reverse(finding.bytes));
+    let is_elsewhere = |finding: &RssFinding| matches!(finding.key, "untouched" | "swap");
+    found.sort_by_key(|finding| (is_elsewhere(finding), Reverse(finding.bytes)));
     case.limit().into_iter().chain(found).collect()
 }
 
@@ -449,6 +450,6 @@ mod tests {
         process.breakdown.process.swap = 7 * MIB;
         process.breakdown.process.lazily_free = Some(8 * MIB);
         let keys: Vec<&str> = process.found().iter().map(|finding| finding.key).collect();
-        assert_eq!(keys, ["agent", "lazily_free", "swap", "unexplained", "cached_stacks"]);
+        assert_eq!(keys, ["agent", "lazily_free", "unexplained", "cached_stacks", "swap"]);
     }
 }

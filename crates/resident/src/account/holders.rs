@@ -79,6 +79,10 @@ impl PageHolders {
 
     /// Adds a chunk after all others.
     pub fn hold(&mut self, chunk: HeldChunk, each: &mut impl FnMut(HeldPages)) {
+        // The process may claim blocks inside of others: what lies before such a block's end is held already.
+        if chunk.start >= chunk.end {
+            return;
+        }
         // In each of the two parts inner pages are alike: all live, or none.
         let border = chunk.live.1.clamp(chunk.start, chunk.end);
         self.hold_part(chunk.start, border, chunk.live, chunk.holder, each);
@@ -141,4 +145,19 @@ impl PageHolders {
 /// The bytes that two ranges share.
 fn overlap(one: (u64, u64), other: (u64, u64)) -> u64 {
     one.1.min(other.1).saturating_sub(one.0.max(other.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_that_ends_before_it_begins_holds_nothing() {
+        let mut holders = PageHolders::new(0x1000, 0x3000, 0);
+        let mut pages = Vec::new();
+        let chunk = HeldChunk { start: 0x2000, end: 0x1800, live: (0x1700, 0x1800), holder: Holder::Owner(0) };
+        holders.hold(chunk, &mut |held| pages.push((held.start, held.end, held.holder)));
+        holders.finish(&mut |held| pages.push((held.start, held.end, held.holder)));
+        assert!(pages.iter().all(|(.., holder)| *holder == Holder::Nobody), "{pages:?}");
+    }
 }
