@@ -84,7 +84,7 @@ fn some_file(place: &Place) -> std::path::PathBuf {
 #[test]
 fn a_recordings_kinds_are_the_kernels_after_random_calls() {
     let program = programs::c("kinds");
-    for seed in 1..9 {
+    for seed in 1..5 {
         let (said, shown) = recorded_kinds(&program, seed);
         assert_eq!(shown, said, "seed {seed}");
     }
@@ -103,7 +103,7 @@ fn they_are_so_in_programs_that_are_linked_with_the_library() {
 fn recorded_kinds(program: &Path, seed: u64) -> (Kinds, Kinds) {
     let place = Place::new();
     let file = some_file(&place);
-    let said = run(record(&place, &[], program).arg(seed.to_string()).arg("2000").arg(file)).succeeded().json();
+    let said = run(record(&place, &[], program).arg(seed.to_string()).arg("1000").arg(file)).succeeded().json();
     (Kinds::said(&said), Kinds::shown(&place.json("report recording.hw --by heap")))
 }
 
@@ -111,9 +111,9 @@ fn recorded_kinds(program: &Path, seed: u64) -> (Kinds, Kinds) {
 fn a_live_tables_kinds_are_the_kernels_after_random_calls() {
     let collector = Collector::new();
     let file = some_file(&collector.place);
-    for seed in 1..9u64 {
+    for seed in 1..5u64 {
         let mut command = collector.command(["run", "-q", "--"]);
-        command.arg(programs::c("kinds")).arg(seed.to_string()).arg("2000").arg(&file).arg("wait");
+        command.arg(programs::c("kinds")).arg(seed.to_string()).arg("1000").arg(&file).arg("wait");
         let program = Waiting::start(&mut command);
         let snapshot = collector.json(&format!("snapshot --pid {} --by heap", program.pid()));
         assert_eq!(Kinds::shown(&snapshot), Kinds::said(&program.line), "seed {seed}");

@@ -60,7 +60,8 @@ fn breakdowns_are_kept_of_marks_the_highest_rss_and_the_end() {
     let peak = of("rss-peak")[0];
     assert!(peak["at_ns"].as_u64() < marks[1]["time_ns"].as_u64(), "{info}");
     assert!(peak["rss_bytes"].as_u64().unwrap() > FILLED + MAPPED);
-    assert!(of("end")[0]["at_ns"].as_u64() > marks[1]["time_ns"].as_u64(), "{info}");
+    // The mark's own, if the machine was too slow for another one.
+    assert!(of("end")[0]["at_ns"].as_u64() >= marks[1]["time_ns"].as_u64(), "{info}");
     let check = highwater(&["check", "--json"], &file).succeeded().json();
     assert_eq!((&check["sound"], &check["breakdowns"]), (&Value::from(true), &Value::from(4)), "{check}");
 }

@@ -68,7 +68,11 @@ fn parse_line(line: &[u8]) -> Option<Mapping> {
     let rights = fields.next()?.as_bytes();
     // The kernel aligns the name with spaces.
     let name = fields.nth(3).unwrap_or_default().trim_start();
-    let is_sound = start < end && end <= ADDRESS_LIMIT && start % PAGE == 0 && end % PAGE == 0 && rights.len() == 4;
+    let is_sound = start < end
+        && end <= ADDRESS_LIMIT
+        && start.is_multiple_of(PAGE)
+        && end.is_multiple_of(PAGE)
+        && rights.len() == 4;
     is_sound.then(|| Mapping {
         start,
         end,

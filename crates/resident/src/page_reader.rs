@@ -8,6 +8,7 @@
 
 use crate::mappings::{Mapping, PAGE};
 use crate::regions::{FILE, HUGE, PRESENT, PageRegion, Regions, SWAPPED, ZERO};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -60,8 +61,9 @@ const PAGEMAP_SCAN: u64 = 0xC060_6610;
 #[derive(Debug)]
 pub struct PageReader<'a> {
     pagemap: &'a File,
-    /// Pages of a slice, and the sleep after each.
+    /// Pages of a slice.
     pub slice_pages: u64,
+    /// The sleep after each slice.
     pub rest: Duration,
 }
 
@@ -120,9 +122,10 @@ impl<'a> PageReader<'a> {
         }
     }
 
-    /// The pages, by reading their entries. The page of zeros looks like any other, and huge pages like small ones.
+    /// The pages, by reading their entries. Huge pages look like small ones, and the page of zeros like any other, except to root.
     pub fn entries(&self, mappings: &[Mapping]) -> io::Result<Regions> {
         let mut regions = Regions::default();
+        let zero = zero_page_number();
         let mut buffer = vec![0u8; SLICE_PAGES as usize * 8];
         for mapping in mappings {
             let mut at = mapping.start;
@@ -135,7 +138,7 @@ impl<'a> PageReader<'a> {
                 let entries = buffer[..read].as_chunks::<8>().0;
                 for (index, entry) in entries.iter().enumerate() {
                     let start = at + index as u64 * PAGE;
-                    if let Some(categories) = categories_of(u64::from_ne_bytes(*entry)) {
+                    if let Some(categories) = categories_of(u64::from_ne_bytes(*entry), zero) {
                         regions.push(PageRegion { start, end: start + PAGE, categories });
                     }
                 }
@@ -149,10 +152,30 @@ impl<'a> PageReader<'a> {
     }
 }
 
+/// The bits of an entry that hold the number of the page in RAM. The kernel shows it to root alone; others see 0.
+const PAGE_NUMBER: u64 = (1 << 55) - 1;
+
+/// The number of the page of zeros: that of a new page which was only read.
+fn zero_page_number() -> Option<u64> {
+    let rights = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping, at an address that the kernel chooses.
+    let page = unsafe { mmap_anonymous(std::ptr::null_mut(), PAGE as usize, rights, MapFlags::PRIVATE) }.ok()?;
+    // SAFETY: the page is mapped and readable.
+    unsafe { page.cast::<u8>().read_volatile() };
+    let mut entry = [0; 8];
+    let own = File::open("/proc/self/pagemap");
+    let read = own.and_then(|pagemap| pagemap.read_exact_at(&mut entry, page as u64 / PAGE * 8));
+    // SAFETY: nothing refers to it any more.
+    let unmapped = unsafe { munmap(page, PAGE as usize) };
+    read.ok().and(unmapped.ok())?;
+    Some(u64::from_ne_bytes(entry) & PAGE_NUMBER).filter(|&number| number != 0)
+}
+
 /// What an entry of `pagemap` says; `None` for a page that is neither in RAM nor swapped out.
-fn categories_of(entry: u64) -> Option<u64> {
+fn categories_of(entry: u64, zero: Option<u64>) -> Option<u64> {
     let bit = |number: u32| entry >> number & 1;
-    let categories = bit(63) * PRESENT | bit(62) * SWAPPED | bit(61) * FILE;
+    let is_zero = bit(63) == 1 && bit(61) == 0 && zero == Some(entry & PAGE_NUMBER);
+    let categories = (u64::from(is_zero) * ZERO) | (bit(63) * PRESENT) | (bit(62) * SWAPPED) | (bit(61) * FILE);
     (categories & (PRESENT | SWAPPED) != 0).then_some(categories)
 }
 
@@ -182,7 +205,6 @@ fn spans(mappings: &[Mapping]) -> Vec<(u64, u64)> {
 mod tests {
     use super::*;
     use crate::mappings::parse_maps;
-    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
     /// Memory of which every second page was touched: many regions.
     struct Holes(*mut u8, usize);

@@ -51,7 +51,8 @@ pub struct Regions {
 impl Regions {
     /// Adds a region after all others. One that begins before their end, or not on a page, is left out.
     pub fn push(&mut self, region: PageRegion) {
-        let is_sound = region.start < region.end && region.start % PAGE == 0 && region.end % PAGE == 0;
+        let is_sound =
+            region.start < region.end && region.start.is_multiple_of(PAGE) && region.end.is_multiple_of(PAGE);
         match self.list.last_mut() {
             _ if !is_sound => {}
             Some(last) if last.end == region.start && last.categories == region.categories => last.end = region.end,

@@ -136,10 +136,7 @@ fn identity_of(pid: u32) -> Result<ProgramIdentity, ScanError> {
 fn status_of(pid: u32) -> Result<Status, ScanError> {
     match parse_status(&fs::read(format!("/proc/{pid}/status"))?) {
         Some(status) => Ok(status),
-        // A process that ends has no memory either; but it has a program.
-        None if fs::read_link(format!("/proc/{pid}/exe")).is_err() && identity_of(pid).is_ok() => {
-            Err(ScanError::KernelThread)
-        }
+        None if identity_of(pid)?.is_kernels => Err(ScanError::KernelThread),
         None => Err(ScanError::Ended),
     }
 }

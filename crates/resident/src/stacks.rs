@@ -92,7 +92,7 @@ fn extent_of(structure: u64, memory: &impl ReadMemory) -> Option<(u64, u64)> {
     let words = memory.words_or_zeros(structure.checked_add(from)?, structure.checked_add(to)?);
     words.windows(2).find_map(|pair| {
         let (start, end) = (pair[0], pair[0].checked_add(pair[1])?);
-        let is_on_pages = start % PAGE == 0 && end % PAGE == 0;
+        let is_on_pages = start.is_multiple_of(PAGE) && end.is_multiple_of(PAGE);
         let is_around = start < structure && structure < end && end - structure <= STRUCTURE_LIMIT;
         (is_on_pages && is_around && end - start >= SMALLEST).then_some((start, end))
     })

@@ -52,7 +52,12 @@ pub struct ProgramIdentity {
     pub addresses: [u64; 4],
     /// Whether it has ended, and only its parent does not know yet.
     pub is_ended: bool,
+    /// Whether it is a thread of the kernel.
+    pub is_kernels: bool,
 }
+
+/// A flag of the process (`PF_KTHREAD`).
+const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// The identity in a `stat` line.
 pub fn parse_stat(text: &[u8]) -> Option<ProgramIdentity> {
@@ -67,6 +72,7 @@ pub fn parse_stat(text: &[u8]) -> Option<ProgramIdentity> {
         begun: field(22)?,
         addresses: [address(26), address(28), address(45), address(48)],
         is_ended: matches!(*fields.first()?, "Z" | "X"),
+        is_kernels: field(9)? & KERNEL_THREAD != 0,
     })
 }
 

@@ -314,7 +314,7 @@ fn mappings() -> impl Strategy<Value = Vec<Mapping>> {
     let one = (0..8u64, 0..3u64, 0..names.len(), any::<[bool; 3]>());
     prop::collection::vec(one, 0..12).prop_map(move |list| {
         let mut at = 0;
-        let mapping = |(pages, gap, name, [writable, accessible, shared])| {
+        let mapping = |(pages, gap, name, [writable, accessible, shared]): (u64, u64, usize, [bool; 3])| {
             let start = at + gap * PAGE;
             at = start + (pages + 1) * PAGE;
             Mapping { start, end: at, writable, accessible, shared, name: names[name].to_owned() }

@@ -161,3 +161,15 @@ impl Capacity {
 fn page(bytes: u64) -> u64 {
     bytes.next_multiple_of(4096)
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_were_added_later_did_not_move_others() {
+        assert_eq!(core::mem::offset_of!(Header, unrecorded), 96);
+        // bench/own.py reads it there.
+        assert_eq!(core::mem::offset_of!(Header, agent_memory), 2216);
+    }
+}

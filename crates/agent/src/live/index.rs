@@ -27,6 +27,8 @@ const NUMBER_BITS: u32 = 22;
 const TAG_BITS: u32 = 5;
 const DISTANCE_SHIFT: u32 = NUMBER_BITS + TAG_BITS;
 const ONE_FURTHER: u32 = 1 << DISTANCE_SHIFT;
+/// The distance, among the bits of an entry.
+const DISTANCE: u32 = u32::MAX << DISTANCE_SHIFT;
 /// The largest distance that a slot can express.
 const MOST_DISTANCE: u32 = 30;
 /// With fewer bits of the tag the number of slots is not doubled without reading the records.
@@ -68,6 +70,8 @@ pub struct ShardIndex {
     level: u8,
     /// The number of bits that tags have.
     known: u8,
+    /// The bits of an entry that are compared: its distance and those bits of its tag.
+    compared: u32,
 }
 
 /// A hash in a table of some number of slots: the slot it names, and an entry there, without a number.
@@ -92,21 +96,23 @@ impl Default for ShardIndex {
 impl ShardIndex {
     /// Without slots.
     pub const fn new() -> Self {
-        Self { slots: core::ptr::null_mut(), count: 0, used: 0, limit: 0, shard: 0, level: 0, known: 0 }
+        Self { slots: core::ptr::null_mut(), count: 0, used: 0, limit: 0, shard: 0, level: 0, known: 0, compared: 0 }
     }
 
     /// Begins empty; false if there is no memory.
     pub fn begin(&mut self, shard: u32) -> bool {
         let Some(first) = Self::at_level(shard as u16, 0) else { return false };
         *self = first;
-        index_slots::hint(shard, self.slots, 0);
+        index_slots::hint(shard, self.slots, self.count);
         true
     }
 
     /// An empty one with the slots of a level.
     fn at_level(shard: u16, level: u8) -> Option<Self> {
         let (slots, count) = index_slots::slots_of(shard.into(), level.into())?;
-        Some(Self { slots, count, used: 0, limit: count / 16 * 13, shard, level, known: TAG_BITS as u8 })
+        let mut new = Self { slots, count, limit: count / 16 * 13, shard, level, ..Self::new() };
+        new.set_known(TAG_BITS as u8);
+        Some(new)
     }
 
     #[inline(always)]
@@ -123,28 +129,31 @@ impl ShardIndex {
         unsafe { self.slots.add(at) }
     }
 
-    /// The bits of an entry that are compared: its distance and the known bits of its tag.
-    #[inline(always)]
-    fn compared(&self) -> u32 {
-        u32::MAX << (DISTANCE_SHIFT - u32::from(self.known))
+    fn set_known(&mut self, known: u8) {
+        self.known = known;
+        self.compared = u32::MAX << (DISTANCE_SHIFT - u32::from(known));
     }
 
-    /// Where the entry of an address is; or, as an error, where it would be, and what it would be there without its number.
+    /// Where the entry of an address is; or, as an error, where it would be, and what it would be there without its number. That is 0 if its distance would be
+    /// too large.
     #[inline(always)]
     fn find(&self, rest: u64, address: u64, records: &impl Addresses) -> Result<usize, Home> {
+        let address = address & MASK_48;
         let Home { mut at, mut entry } = self.home(rest);
-        let compared = self.compared();
         loop {
-            // SAFETY: the tail has more slots than the largest distance, after which an entry is always closer to its own slot.
+            // SAFETY: the tail has more slots than the largest distance.
             let found = unsafe { *self.slot(at) };
-            if (found ^ entry) & compared == 0 && records.address(number_in(found)) == address & MASK_48 {
+            if (found ^ entry) & self.compared == 0 && records.address(number_in(found)) == address {
                 return Ok(at);
             }
-            if found >> DISTANCE_SHIFT < entry >> DISTANCE_SHIFT || entry >> DISTANCE_SHIFT > MOST_DISTANCE {
+            if found < entry & DISTANCE {
                 return Err(Home { at, entry });
             }
             at += 1;
-            entry += ONE_FURTHER;
+            entry = entry.wrapping_add(ONE_FURTHER);
+            if entry < ONE_FURTHER {
+                return Err(Home { at, entry: 0 });
+            }
         }
     }
 
@@ -173,27 +182,39 @@ impl ShardIndex {
         }
     }
 
-    /// Puts an entry where [`find`](Self::find) says; the following ones move by one slot. False, and nothing changed, if a distance would become too large.
+    /// Puts an entry where [`find`](Self::find) says. False, and nothing changed, if a distance would become too large.
     #[inline(always)]
     fn put(&mut self, place: Home, number: u32) -> bool {
+        // SAFETY: distances bound the slots, see `find`.
+        let is_free = place.entry != 0 && unsafe { *self.slot(place.at) } == 0;
+        if !is_free && !self.make_room(place) {
+            return false;
+        }
+        // SAFETY: likewise.
+        unsafe { *self.slot(place.at) = place.entry + number };
+        self.used += 1;
+        true
+    }
+
+    /// Moves the entries from a place to the next free slot by one slot.
+    #[inline(never)]
+    fn make_room(&mut self, place: Home) -> bool {
         let mut free = place.at;
-        let mut largest = place.entry >> DISTANCE_SHIFT;
+        let mut largest = 0;
         // SAFETY: distances bound the slots, see `find`.
         unsafe {
             while *self.slot(free) != 0 {
-                largest = largest.max((*self.slot(free) >> DISTANCE_SHIFT) + 1);
+                largest = largest.max(*self.slot(free));
                 free += 1;
             }
-            if largest > MOST_DISTANCE + 1 {
+            if place.entry == 0 || largest >> DISTANCE_SHIFT > MOST_DISTANCE {
                 return false;
             }
             while free > place.at {
                 *self.slot(free) = *self.slot(free - 1) + ONE_FURTHER;
                 free -= 1;
             }
-            *self.slot(place.at) = place.entry + number;
         }
-        self.used += 1;
         true
     }
 
@@ -220,12 +241,9 @@ impl ShardIndex {
     /// Puts an entry whose address is not in the index.
     fn place(&mut self, Home { mut at, mut entry }: Home, number: u32) -> bool {
         // SAFETY: distances bound the slots, see `find`.
-        while unsafe { *self.slot(at) } >> DISTANCE_SHIFT >= entry >> DISTANCE_SHIFT {
-            if entry >> DISTANCE_SHIFT > MOST_DISTANCE {
-                return false;
-            }
+        while entry != 0 && unsafe { *self.slot(at) } >= entry & DISTANCE {
             at += 1;
-            entry += ONE_FURTHER;
+            entry = entry.checked_add(ONE_FURTHER).unwrap_or(0);
         }
         self.put(Home { at, entry }, number)
     }
@@ -258,12 +276,14 @@ impl ShardIndex {
         for level in u32::from(self.level) + 1..LEVELS {
             let Some(mut larger) = Self::at_level(self.shard, level as u8) else { break };
             let doubles = level == u32::from(self.level) + 1;
-            larger.known = if doubles && u32::from(self.known) > LEAST_KNOWN { self.known - 1 } else { TAG_BITS as u8 };
+            if doubles && u32::from(self.known) > LEAST_KNOWN {
+                larger.set_known(self.known - 1);
+            }
             if !self.move_to(&mut larger, records) {
                 larger.clear();
                 continue;
             }
-            index_slots::hint(self.shard.into(), larger.slots, level);
+            index_slots::hint(self.shard.into(), larger.slots, larger.count);
             (u32::from(self.level)..level).for_each(|level| index_slots::leave(self.shard.into(), level));
             *self = larger;
             return Ok(());

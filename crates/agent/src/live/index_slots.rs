@@ -28,10 +28,9 @@ static ARENAS: [AtomicPtr<u8>; LEVELS as usize] = [const { AtomicPtr::new(core::
 static LEFT: [[AtomicU64; BLOCK_SHARDS as usize / 64]; LEVELS as usize] =
     [const { [const { AtomicU64::new(0) }; BLOCK_SHARDS as usize / 64] }; LEVELS as usize];
 static LEFT_COUNTS: [AtomicU32; LEVELS as usize] = [const { AtomicU32::new(0) }; LEVELS as usize];
-/// For each shard the address of its slots, and above that their number. Used only for prefetching, so it may be out of date.
-static HINTS: [AtomicU64; BLOCK_SHARDS as usize] = [const { AtomicU64::new(0) }; BLOCK_SHARDS as usize];
-const ADDRESS_BITS: u32 = 48;
-const LEVEL_SHIFT: u32 = 56;
+/// For each shard the address of its slots, and their number. Used only for prefetching, so it may be out of date.
+static HINTS: [[AtomicU64; 2]; BLOCK_SHARDS as usize] =
+    [const { [const { AtomicU64::new(0) }; 2] }; BLOCK_SHARDS as usize];
 static MAKING: Lock = Lock::new();
 
 /// Slots of a shard at level 0.
@@ -125,18 +124,18 @@ pub fn forget_all() {
 }
 
 /// Notes where a shard has its slots now.
-pub fn hint(shard: u32, slots: *mut u32, level: u32) {
-    let first = first_slots(shard as usize) as u64;
-    let hint = slots as u64 | first << ADDRESS_BITS | u64::from(level) << LEVEL_SHIFT;
-    HINTS[shard as usize].store(hint, Ordering::Relaxed);
+pub fn hint(shard: u32, slots: *mut u32, count: u32) {
+    let [address, number] = &HINTS[shard as usize];
+    address.store(slots as u64, Ordering::Relaxed);
+    number.store(count.into(), Ordering::Relaxed);
 }
 
 /// Prefetches a slot of a shard: `slot` computes which one from the number of slots.
 #[inline(always)]
 pub fn prefetch(shard: u32, slot: impl FnOnce(u64) -> u64) {
-    let hint = HINTS[shard as usize].load(Ordering::Relaxed);
-    let count = (hint >> ADDRESS_BITS & 0xff) << (hint >> LEVEL_SHIFT);
-    let address = (hint & ((1 << ADDRESS_BITS) - 1)) + slot(count) * size_of::<u32>() as u64;
+    let [address, number] = &HINTS[shard as usize];
+    let slot = slot(number.load(Ordering::Relaxed)) * size_of::<u32>() as u64;
+    let address = address.load(Ordering::Relaxed).wrapping_add(slot);
     // SAFETY: this instruction does nothing that a program could notice, wherever it points.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(address as *const i8) };
 }

@@ -1,6 +1,6 @@
 //! A sorted list of address ranges, in memory of the agent's own.
 
-use crate::sys;
+use crate::private_memory::{self, AreaUse};
 
 /// A mapped range of address space.
 #[derive(Clone, Copy)]

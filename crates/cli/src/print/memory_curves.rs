@@ -43,10 +43,15 @@ fn value_at(readings: &[&GaugeReading], time: Nanos) -> Option<u64> {
     readings.iter().take_while(|reading| reading.time <= time).last().map(|reading| reading.value)
 }
 
+/// The reading that is nearest in time: some are known a moment later than RSS.
+fn value_near(readings: &[&GaugeReading], time: Nanos) -> Option<u64> {
+    readings.iter().min_by_key(|reading| reading.time.0.abs_diff(time.0)).map(|reading| reading.value)
+}
+
 fn curve(timeline: &Timeline, name: &'static str, rss_peak: Nanos) -> Option<Curve> {
     let readings = readings(timeline, name);
     let (highest, last) = (highest(&readings)?.value, readings.last()?.value);
-    Some(Curve { name, at_rss_peak: value_at(&readings, rss_peak), highest, last })
+    Some(Curve { name, at_rss_peak: value_near(&readings, rss_peak), highest, last })
 }
 
 /// Live bytes without mappings, at the end of each span.

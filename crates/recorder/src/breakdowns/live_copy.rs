@@ -127,7 +127,7 @@ mod tests {
         happens(0x3010, 20, 7, TagId::NONE);
         happens(mapped_address(0x10000), 8192, 7, mapped);
         happens(MOVING | 2, 30, 7, TagId::NONE);
-        let about = AboutMemory { agent: Vec::from([0..10]), knows_every_block: true };
+        let about = AboutMemory { agent: std::iter::once(0..10).collect(), knows_every_block: true };
         let copy = LiveCopy::of(&ledger, &catalog, Nanos(5), BreakdownReason::Mark, about);
         let memory = copy.into_memory();
         let blocks: Vec<_> = memory

@@ -24,7 +24,7 @@ const FIRST_AFTER: Duration = Duration::from_millis(10);
 /// The number of marks that have one.
 const MOST_MARKS: u32 = 100;
 /// A copy takes 32 bytes for each live block. Beyond this number there are no breakdowns: the recorder would take too much memory.
-const MOST_BLOCKS: usize = 1 << 24;
+const MOST_BLOCKS: usize = 1 << 23;
 /// How much RSS must exceed that of the last breakdown at the peak for another one: this part of it, or these bytes if that is less.
 const HIGHER_PART: u64 = 100;
 const HIGHER_BYTES: u64 = 1 << 20;

@@ -12,7 +12,7 @@ pub const CHUNK_OFFSET: u64 = 16;
 /// Sorts blocks, and cuts those that overlap others: only a hostile process has such.
 pub fn put_in_order(blocks: &mut [LiveBlock], heaps: &[Heap]) {
     if !blocks.is_sorted_by_key(|block| block.address) {
-        blocks.sort_unstable_by_key(|block| (block.address, block.size, block.owner));
+        blocks.sort_unstable_by_key(|block| block.address);
     }
     let mut heap = 0;
     let mut end = 0;

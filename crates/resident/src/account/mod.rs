@@ -34,7 +34,8 @@ pub fn breakdown(mut image: ProcessImage, mut live: LiveMemory) -> RssBreakdown 
     ledger.add_all();
     let totals = ledger.finish();
     let name = allocator_name(&image, totals.glibc_bytes >= totals.foreign_bytes);
-    let knows_gaps = live.knows_every_block && !image.heaps.is_empty();
+    // Another library has the program's blocks; what glibc still holds is not worth a trim line.
+    let knows_gaps = live.knows_every_block && !image.heaps.is_empty() && !LIBRARIES.contains(&name.as_str());
     let allocator = AllocatorMemory {
         arenas: if name.starts_with("glibc") { image.arenas } else { 0 },
         name,

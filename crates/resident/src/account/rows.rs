@@ -96,7 +96,7 @@ impl<'a> Ledger<'a> {
             let (end, resident) = self.add_block(zone, block, start);
             at = end;
             if is_mapped {
-                self.totals.glibc_bytes += block.usable;
+                self.totals.glibc_bytes = self.totals.glibc_bytes.saturating_add(block.usable);
                 if let Some(site) = self.sites.get_mut(block.owner as usize) {
                     site.pinned += resident;
                 }
@@ -112,7 +112,7 @@ impl<'a> Ledger<'a> {
             let start = block.address.clamp(at, zone.end);
             self.add_bytes(RssKind::AllocatorRest, at, start);
             at = self.add_block(zone, block, start).0;
-            self.totals.foreign_bytes += block.usable;
+            self.totals.foreign_bytes = self.totals.foreign_bytes.saturating_add(block.usable);
             pages.hold(held(block, block.address, block.address + block.usable), self);
         }
         self.add_bytes(RssKind::AllocatorRest, at, zone.end);
@@ -122,20 +122,20 @@ impl<'a> Ledger<'a> {
     fn add_heap(&mut self, zone: &Zone, heap: &Heap) {
         let mut pages = HeapPages::new(self, zone, TRIM_MARGIN, heap.kind);
         // The last chunk's bytes end 8 after the chunk, where the header of the next begins. Before the first chunk and after the last is the allocator's own data.
-        let mut at = (heap.first_chunk + HEADER).clamp(zone.start, zone.end);
+        let mut at = heap.first_chunk.saturating_add(HEADER).clamp(zone.start, zone.end);
         self.add_bytes(RssKind::AllocatorOwn, zone.start, at);
         pages.hold(own(zone.start, heap.first_chunk.min(zone.end)), self);
         let end = heap.end.saturating_sub(if heap.top.is_none() { FENCE } else { 0 }).clamp(at, zone.end);
         let blocks = self.blocks_in(zone);
         let mut chunks = self.chunks_in(zone).iter().peekable();
         for block in blocks {
-            let start = block.address.saturating_sub(HEADER).clamp(at, end);
-            while let Some(chunk) = chunks.next_if(|chunk| chunk.start + HEADER < start) {
+            let start = block.address.saturating_sub(HEADER).min(end).max(at);
+            while let Some(chunk) = chunks.next_if(|chunk| chunk.start.saturating_add(HEADER) < start) {
                 at = self.add_chunk(heap, chunk, at, start, &mut pages);
             }
             self.add_gap(heap, at, start);
             at = self.add_block(zone, block, start).0.max(at);
-            self.totals.glibc_bytes += block.usable;
+            self.totals.glibc_bytes = self.totals.glibc_bytes.saturating_add(block.usable);
             let chunk_start = block.address.saturating_sub(CHUNK_OFFSET);
             pages.hold(held(block, chunk_start, (block.address + block.usable).saturating_sub(HEADER)), self);
         }
@@ -151,13 +151,13 @@ impl<'a> Ledger<'a> {
 
     /// A chunk that is neither free nor live, and the gap before it. One that overlaps what is counted already is out of date.
     fn add_chunk(&mut self, heap: &Heap, chunk: &KnownChunk, at: u64, limit: u64, pages: &mut HeapPages) -> u64 {
-        let (start, end) = (chunk.start + HEADER, (chunk.end + HEADER).min(limit));
+        let (start, end) = (chunk.start.saturating_add(HEADER), chunk.end.saturating_add(HEADER).min(limit));
         if start < at || end <= start {
             return at;
         }
         self.add_gap(heap, at, start);
         self.add_bytes(if chunk.is_cached { RssKind::ThreadCaches } else { RssKind::AllocatorOwn }, start, end);
-        pages.hold(own(chunk.start, chunk.end), self);
+        pages.hold(own(chunk.start, chunk.end.min(limit)), self);
         end
     }
 

@@ -177,9 +177,11 @@ impl Zones {
 /// Zeroed variables are anonymous memory directly after the writable data of a file.
 fn zeroed_after(previous: Option<(&Mapping, ZoneKind)>, mapping: &Mapping) -> Option<ZoneKind> {
     let (previous, kind) = previous?;
-    let is_after = previous.end == mapping.start && previous.writable && mapping.writable;
+    let is_plain = mapping.name.is_empty() && mapping.writable && !mapping.shared;
+    if previous.end != mapping.start || !is_plain || !previous.writable || previous.shared {
+        return None;
+    }
     match kind {
-        _ if !(is_after && mapping.name.is_empty() && !mapping.shared && !previous.shared) => None,
         ZoneKind::File(path) => Some(ZoneKind::Zeroed(path)),
         ZoneKind::Agent if previous.is_named_object() => Some(ZoneKind::Agent),
         _ => None,

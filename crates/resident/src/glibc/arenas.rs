@@ -116,7 +116,7 @@ fn find_main(start: u64, end: u64, mappings: &[Mapping], memory: &impl ReadMemor
 fn ring_at(bins: u64, mappings: &[Mapping], memory: &impl ReadMemory) -> Option<Ring> {
     let top = memory.word(bins - TOP)?;
     let is_unused = top == bins - TOP;
-    if !is_unused && (top % ALIGNMENT != 0 || mapping_at(mappings, top).is_none()) {
+    if !is_unused && (!top.is_multiple_of(ALIGNMENT) || mapping_at(mappings, top).is_none()) {
         return None;
     }
     BINS_OFFSETS.into_iter().find_map(|offset| {
@@ -152,7 +152,7 @@ fn top_of(arena: u64, bins: u64, mappings: &[Mapping], memory: &impl ReadMemory)
     let mapping = mapping_at(mappings, top)?;
     let size = memory.word(top.checked_add(8)?)? & !7;
     let end = top.checked_add(size)?.min(mapping.end);
-    (top % ALIGNMENT == 0 && end > top).then_some((top, end))
+    (top.is_multiple_of(ALIGNMENT) && end > top).then_some((top, end))
 }
 
 /// The heaps of another arena: its last one holds the top, and leads to the others.
@@ -162,7 +162,7 @@ fn other_heaps(arena: u64, bins: u64, mappings: &[Mapping], memory: &impl ReadMe
     let mut start = top - top % HEAP_BYTES;
     while header < HEAP_HEADER_LIMIT && heaps.len() < MOST_HEAPS {
         let Some([owner, previous, size]) = memory.words(start) else { return };
-        let is_sound = owner == arena && size <= HEAP_BYTES && size % PAGE == 0 && size > header;
+        let is_sound = owner == arena && size <= HEAP_BYTES && size.is_multiple_of(PAGE) && size > header;
         if !is_sound || mapping_at(mappings, start).is_none() {
             return;
         }
@@ -177,7 +177,7 @@ fn other_heaps(arena: u64, bins: u64, mappings: &[Mapping], memory: &impl ReadMe
             top: has_top.then_some(top),
             end: if has_top { top_end.min(end) } else { end },
         });
-        if is_first || previous == start || previous % HEAP_BYTES != 0 {
+        if is_first || previous == start || !previous.is_multiple_of(HEAP_BYTES) {
             return;
         }
         start = previous;

@@ -109,7 +109,7 @@ fn lists_of(cache: u64, heaps: &[Heap], memory: &impl ReadMemory) -> Option<(Lay
 /// Whether a block of glibc may be at this address. The heaps are in order.
 fn is_block(address: u64, heaps: &[Heap]) -> bool {
     let heap = heaps.get(heaps.partition_point(|heap| heap.end <= address));
-    address % ALIGNMENT == 0 && heap.is_some_and(|heap| heap.first_chunk + 16 <= address)
+    address.is_multiple_of(ALIGNMENT) && heap.is_some_and(|heap| heap.first_chunk.saturating_add(16) <= address)
 }
 
 /// Follows the lists, all of them at once: a call to the kernel reads one block of each.
@@ -126,7 +126,7 @@ fn follow(mut entries: Vec<u64>, heaps: &[Heap], memory: &impl ReadMemory, cache
         for (&entry, words) in entries.iter().zip(memory.triples(&addresses)) {
             let size = words.map_or(0, |words| words[0] & !7);
             let start = entry - 16;
-            let is_chunk = size >= 32 && size % ALIGNMENT == 0 && size < 64 << 20;
+            let is_chunk = size >= 32 && size.is_multiple_of(ALIGNMENT) && size < 64 << 20;
             let Some([_, link, _]) = words.filter(|_| is_chunk && is_block(entry, heaps)) else {
                 caches.are_complete = false;
                 continue;
@@ -145,4 +145,64 @@ fn follow(mut entries: Vec<u64>, heaps: &[Heap], memory: &impl ReadMemory, cache
 /// The next block of a list. Since glibc 2.32 the link is mixed with its own address.
 fn linked(entry: u64, link: u64, heaps: &[Heap]) -> Option<u64> {
     [link ^ (entry >> 12), link].into_iter().find(|&next| next == 0 || is_block(next, heaps))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use highwater_model::AreaKind;
+
+    const HEAP: u64 = 0x10_0000;
+    const THREAD: u64 = 0x20_1000;
+
+    /// Words at addresses; all others are 0.
+    #[derive(Default)]
+    struct Words(BTreeMap<u64, u64>);
+
+    impl ReadMemory for Words {
+        fn read(&self, address: u64, to: &mut [u8]) -> bool {
+            for (index, byte) in to.iter_mut().enumerate() {
+                let at = address + index as u64;
+                let word = self.0.get(&(at & !7)).copied().unwrap_or(0);
+                *byte = word.to_ne_bytes()[(at % 8) as usize];
+            }
+            true
+        }
+    }
+
+    /// A thread with a cache of two blocks, the second of which links to `last`.
+    fn memory(last: u64) -> (Words, [Heap; 1]) {
+        let cache = HEAP + 16;
+        let [first, second] = [HEAP + 0x290 + 16, HEAP + 0x290 + 64 + 16];
+        let mut words = Words::default();
+        words.0.insert(THREAD - 0x78, cache);
+        words.0.insert(cache - 8, 0x291);
+        words.0.insert(cache, 2);
+        words.0.insert(cache + 128, first);
+        for (block, next) in [(first, second), (second, last)] {
+            words.0.insert(block - 8, 0x41);
+            words.0.insert(block, next ^ (block >> 12));
+        }
+        let heap = Heap { kind: AreaKind::Main, start: HEAP, first_chunk: HEAP, top: None, end: HEAP + 0x10000 };
+        (words, [heap])
+    }
+
+    #[test]
+    fn the_blocks_of_a_cache_are_found_from_its_thread() {
+        let (words, heaps) = memory(0);
+        let caches = read_caches(&[THREAD], &heaps, &words);
+        let found: Vec<_> = caches.chunks.iter().map(|chunk| (chunk.start - HEAP, chunk.is_cached)).collect();
+        assert_eq!(found, [(0, false), (0x290, true), (0x2d0, true)]);
+        assert!(caches.are_complete);
+    }
+
+    #[test]
+    fn a_list_that_never_ends_is_left() {
+        let (words, heaps) = memory(HEAP + 0x290 + 16);
+        let caches = read_caches(&[THREAD], &heaps, &words);
+        assert!(!caches.are_complete && caches.chunks.len() <= MOST_BLOCKS + 2);
+        let (words, heaps) = memory(0xdead_beef);
+        assert!(!read_caches(&[THREAD], &heaps, &words).are_complete);
+        assert_eq!(read_caches(&[], &heaps, &words), Caches::default());
+    }
 }
