@@ -92,6 +92,11 @@ test("the pages of the heap are drawn, zoomed with the wheel, a drag and keys, a
   assert.ok((await coloursOf(opened, ".cells")) > 3);
   const map = await api(view, `rss/map?source=0&at=${end.at_ns}`);
   assert.match(await opened.locator(".heap-areas").textContent(), /main heap/);
+  // A picture that is there asks for no other: what is shown while it waits takes no room from it.
+  let asked = 0;
+  opened.on("request", (request) => { if (request.url().includes("rss/map")) asked += 1; });
+  await opened.waitForTimeout(600);
+  assert.equal(asked, 0);
   const shownPages = () => { const node = choiceOf(opened).get("node"); const [from, to] = node ? node.split("-").map(Number) : [0, map.pages]; return { from, to }; };
 
   const cells = await opened.locator(".cells").boundingBox();

@@ -38,6 +38,7 @@ export function HeapMap() {
         {map && map.pages === 0 && <p class="nothing">No heap is known at this instant.</p>}
       </div>
       {map && map.pages > 0 && <Legend map={map} ranks={ranks} />}
+      {/* It takes no room: another height would ask for other cells, and that would show it again. */}
       <StatusLine answer={part} />
     </div>
   );
