@@ -194,7 +194,7 @@ def main():
         for blocks in (1_000_000, 1_250_000, 1_500_000, 2_000_000):
             say(f"{blocks} blocks …")
             found = waiting(collector, [str(work / "holding"), str(blocks)], "holding")
-            lines.append(row(f"{blocks / 1e6:g} M live blocks of 1,000 stacks", found))
+            lines.append(row(f"{blocks / 1e6:g} M live blocks", found))
         say("redis …")
         found = redis(collector, folder, 1_000_000)
         lines.append(row(f"redis-server, 1 M keys ({found['blocks']:,} blocks)", found))

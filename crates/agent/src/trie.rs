@@ -1,7 +1,7 @@
 //! Interning stacks: a node is (caller's node, return address), shared with the recorder as it is made.
 //!
 //! The nodes themselves lie in shared memory ([`stacks_v1`](highwater_shm::stacks_v1)); the index over them is private: a table
-//! of node numbers, open addressing, at most half full. A lookup takes no lock. Adding a node does, but a program has soon
+//! of node numbers, open addressing, at most three quarters full. A lookup takes no lock. Adding a node does, but a program has soon
 //! made all its calls once.
 
 use crate::lock::Lock;
@@ -182,12 +182,12 @@ unsafe fn put(index: *mut TrieIndex, parent: u32, pc: u64, number: u32) {
     }
 }
 
-/// The index with room for one more node; a larger copy when it is half full, null when there is no memory.
+/// The index with room for one more node; a larger copy when three quarters are taken, null when there is no memory.
 fn roomy(session: &Session, index: *mut TrieIndex) -> *mut TrieIndex {
     // SAFETY: the lock is held.
     unsafe {
         let slots = (*index).mask + 1;
-        if (*index).used < slots / 2 {
+        if (*index).used < slots / 4 * 3 {
             return index;
         }
         let Some(larger) = TrieIndex::with_slots(slots * 2) else {

@@ -4,6 +4,7 @@
 mod support;
 
 use highwater_session::SessionMemory;
+use highwater_shm::session_v1::Capacity;
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -30,19 +31,21 @@ fn mappings(pid: u32) -> Vec<Mapping> {
         .collect()
 }
 
+/// A copy of the page that the header has to itself.
+#[repr(C, align(4096))]
+struct HeaderPage([u8; 4096]);
+
 /// What a reader of the shared memory finds, from a copy of its header.
 fn agent_ranges(pid: u32, mappings: &[Mapping]) -> Vec<Range<u64>> {
     let is_shared = |name: &str| ["/memfd:highwater (deleted)", "/memfd:highwater-live-v1 (deleted)"].contains(&name);
     let shared = mappings.iter().find(|mapping| is_shared(&mapping.name)).expect("shared memory");
-    let mut header = vec![0u64; 512];
-    // SAFETY: plain words.
-    let bytes = unsafe { std::slice::from_raw_parts_mut(header.as_mut_ptr().cast::<u8>(), 4096) };
+    let mut header = HeaderPage([0; 4096]);
     let memory = std::fs::File::open(format!("/proc/{pid}/mem")).unwrap();
-    memory.read_exact_at(bytes, shared.range.start).unwrap();
+    memory.read_exact_at(&mut header.0, shared.range.start).unwrap();
+    let capacity = |at: usize| u32::from_le_bytes(header.0[at..at + 4].try_into().unwrap());
+    let bytes = Capacity { rings: capacity(32), nodes: capacity(36) }.bytes();
     // SAFETY: the copy outlives this, and only its header is read.
-    let session = unsafe {
-        SessionMemory::of_ourselves(header.as_mut_ptr().cast(), shared.range.end - shared.range.start).unwrap()
-    };
+    let session = unsafe { SessionMemory::of_ourselves(header.0.as_mut_ptr(), bytes).unwrap() };
     session.agent_ranges()
 }
 
@@ -81,7 +84,12 @@ fn lists_all_of_it_and_nothing_else(pid: u32, thread: u64) {
             assert!(rest.is_empty(), "{:x?} of {pid} is not listed: {rest:x?}, but {listed:x?}", mapping.range);
         }
         if !is_anonymous(mapping) {
-            assert_eq!(not_listed(&mapping.range, &listed), [mapping.range.clone()], "{} is listed", mapping.name);
+            assert_eq!(
+                not_listed(&mapping.range, &listed),
+                std::slice::from_ref(&mapping.range),
+                "{} is listed",
+                mapping.name
+            );
         }
     }
     assert!(!listed.iter().any(|range| range.contains(&thread)), "the thread's own storage is listed");

@@ -1,6 +1,6 @@
 //! From an address to its record, within one shard: open addressing, private to the process.
 //!
-//! A slot has 32 bits: the record's number, five bits of the address's hash (the *tag*), and how far the slot is from the one that the hash names (the
+//! A slot has 32 bits: the record's number, four bits of the address's hash (the *tag*), and how far the slot is from the one that the hash names (the
 //! *distance*, plus one; 0 is a free slot). An address matches if distance and tag do, which is verified in the record: it is needed next in any case.
 //!
 //! Entries are in the order of the slots that their hashes name (Robin Hood hashing). So a lookup ends where an entry is closer to its own slot, and a removed
@@ -12,7 +12,7 @@
 //! Shards begin with different numbers of slots, from one number to almost twice that: so they do not grow all at the same time, and the free slots of
 //! all shards together are always about the same share.
 //!
-//! Invariants: slots are at most 13/16 full; from the slot that a hash names to its entry no slot is free, and distances never fall by
+//! Invariants: slots are at most 7/8 full; from the slot that a hash names to its entry no slot is free, and distances never fall by
 //! more than one slot gives; no distance is larger than [`MOST_DISTANCE`].
 
 use super::index_slots::{self, LEVELS, TAIL};
@@ -24,13 +24,13 @@ const MASK_48: u64 = (1 << 48) - 1;
 const REST_BITS: u32 = 40;
 
 const NUMBER_BITS: u32 = 22;
-const TAG_BITS: u32 = 5;
+const TAG_BITS: u32 = 4;
 const DISTANCE_SHIFT: u32 = NUMBER_BITS + TAG_BITS;
 const ONE_FURTHER: u32 = 1 << DISTANCE_SHIFT;
 /// The distance, among the bits of an entry.
 const DISTANCE: u32 = u32::MAX << DISTANCE_SHIFT;
 /// The largest distance that a slot can express.
-const MOST_DISTANCE: u32 = 30;
+const MOST_DISTANCE: u32 = 62;
 /// With fewer bits of the tag the number of slots is not doubled without reading the records.
 const LEAST_KNOWN: u32 = 2;
 
@@ -110,7 +110,7 @@ impl ShardIndex {
     /// An empty one with the slots of a level.
     fn at_level(shard: u16, level: u8) -> Option<Self> {
         let (slots, count) = index_slots::slots_of(shard.into(), level.into())?;
-        let mut new = Self { slots, count, limit: count / 16 * 13, shard, level, ..Self::new() };
+        let mut new = Self { slots, count, limit: count / 8 * 7, shard, level, ..Self::new() };
         new.set_known(TAG_BITS as u8);
         Some(new)
     }
@@ -391,7 +391,7 @@ mod tests {
             (0..6).fold(FACTOR, |inverse, _| inverse.wrapping_mul(2u64.wrapping_sub(FACTOR.wrapping_mul(inverse))));
         let mut index = ShardIndex::new();
         assert!(index.begin(8));
-        let addresses: [u64; 20] = core::array::from_fn(|at| (at as u64).wrapping_mul(inverse) & MASK_48);
+        let addresses: [u64; 40] = core::array::from_fn(|at| (at as u64).wrapping_mul(inverse) & MASK_48);
         finds_what_was_put_and_nothing_else(&mut index, &addresses, 20_000);
         // More than a distance can express: refused, without growing for ever, and the others stay.
         let mut index = ShardIndex::new();

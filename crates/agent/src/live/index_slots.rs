@@ -16,7 +16,7 @@ const FEWEST: usize = 16;
 /// Shards in a row that have the same number of slots.
 const ALIKE: usize = BLOCK_SHARDS as usize / FEWEST;
 /// Slots that follow those that a hash can name.
-pub const TAIL: usize = 32;
+pub const TAIL: usize = 64;
 const PAGE: usize = 4096;
 /// Arenas of at least this size are in large pages. In smaller ones, the unused part of a large page would be a considerable share.
 const LARGE: usize = 32 << 20;

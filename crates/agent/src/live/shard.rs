@@ -140,14 +140,23 @@ impl<'a> Locked<'a> {
         word: Word,
     ) -> Self {
         shard.begin_change(word);
-        let mut locked = Self { number, shard, records, capacity, private, word };
-        if locked.private.parked.length() > 0 {
-            locked.reclaim();
+        if private.parked.length() > 0 || word.wants_sweep() {
+            Locked { number, shard, records, capacity, private: &mut *private, word }.tidy();
         }
-        if word.wants_sweep() {
-            locked.sweep();
+        // Made here and not before, so that its fields need no memory: copying them would cost as much as a lookup.
+        Self { number, shard, records, capacity, private, word }
+    }
+
+    /// Does a part of the work that snapshots leave.
+    #[cold]
+    #[inline(never)]
+    fn tidy(mut self) {
+        if self.private.parked.length() > 0 {
+            self.reclaim();
         }
-        locked
+        if self.word.wants_sweep() {
+            self.sweep();
+        }
     }
 
     #[inline(always)]
@@ -235,8 +244,6 @@ impl<'a> Locked<'a> {
     }
 
     /// Frees some records that no snapshot needs any more.
-    #[cold]
-    #[inline(never)]
     fn reclaim(&mut self) {
         for _ in 0..RECLAIMED_AT_ONCE {
             let Some(number) = self.private.parked.first() else { break };
@@ -252,8 +259,7 @@ impl<'a> Locked<'a> {
         self.shard.parked.store(self.private.parked.length(), Ordering::Relaxed);
     }
 
-    #[cold]
-    #[inline(never)]
+    /// Clears the birth epochs of some records.
     fn sweep(&mut self) {
         let used = self.shard.used.load(Ordering::Relaxed).min(self.capacity);
         for _ in 0..SWEPT_AT_ONCE.min(used) {
