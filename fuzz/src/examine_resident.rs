@@ -13,9 +13,9 @@ pub fn examine_resident(bytes: &[u8]) {
     within_limit(bytes.len(), || {
         let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
         let (text, words) = bytes.split_at(length);
-        drop(parse_status(text));
-        drop(parse_stat(text));
-        drop(parse_rollup(text));
+        let _ = parse_status(text);
+        let _ = parse_stat(text);
+        let _ = parse_rollup(text);
         drop(parse_smaps(text));
         drop(memory_groups(text, text));
         break_down(text, words.as_chunks::<6>().0);

@@ -136,6 +136,15 @@ impl<'a> RegionCursor<'a> {
     /// What the pages of a range are. It must not begin before an earlier one did.
     pub fn bytes(&mut self, start: u64, end: u64) -> PageBytes {
         let mut bytes = PageBytes::default();
+        // Most ranges are parts of a page, and come one after the other.
+        if let Some(region) = self.regions.get(self.next)
+            && region.start <= start
+            && end <= region.end
+            && region.categories & (PRESENT | ZERO | FILE) == PRESENT
+        {
+            bytes.private = end.saturating_sub(start);
+            return bytes;
+        }
         self.for_each(start, end, |from, to, region| {
             let length = to - from;
             match region {

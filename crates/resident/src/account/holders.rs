@@ -80,13 +80,24 @@ impl PageHolders {
     /// Adds a chunk after all others.
     pub fn hold(&mut self, chunk: HeldChunk, each: &mut impl FnMut(HeldPages)) {
         // The process may claim blocks inside of others: what lies before such a block's end is held already.
-        if chunk.start >= chunk.end {
+        if chunk.start >= chunk.end || self.hold_in_open_page(&chunk) {
             return;
         }
         // In each of the two parts inner pages are alike: all live, or none.
         let border = chunk.live.1.clamp(chunk.start, chunk.end);
         self.hold_part(chunk.start, border, chunk.live, chunk.holder, each);
         self.hold_part(border, chunk.end, (0, 0), chunk.holder, each);
+    }
+
+    /// Small chunks, nearly all, touch only the page that the chunk before them touched.
+    fn hold_in_open_page(&mut self, chunk: &HeldChunk) -> bool {
+        let Some((page, holder, live)) = self.open.front_mut() else { return false };
+        let is_inside = *page <= chunk.start && chunk.end.saturating_add(self.margin) <= *page + PAGE;
+        if is_inside {
+            *holder = holder.and(chunk.holder);
+            *live += overlap((*page, *page + PAGE), chunk.live);
+        }
+        is_inside
     }
 
     fn hold_part(&mut self, start: u64, end: u64, live: (u64, u64), holder: Holder, each: &mut impl FnMut(HeldPages)) {

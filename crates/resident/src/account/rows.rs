@@ -192,27 +192,28 @@ impl<'a> Ledger<'a> {
 
     /// The rest of a zone goes to the zone's own kind.
     fn add_rest(&mut self, zone: &Zone, start: u64, end: u64) {
-        let kinds = |shared, private| (shared, private);
+        let one = |kind| (kind, kind);
         let (shared, private) = match zone.kind {
-            ZoneKind::Unexplained | ZoneKind::NotCounted => kinds(RssKind::Other, RssKind::Other),
-            ZoneKind::Mapping(_) => kinds(RssKind::Mappings, RssKind::Mappings),
-            ZoneKind::Allocator | ZoneKind::Heap(_) => kinds(RssKind::AllocatorRest, RssKind::AllocatorRest),
-            ZoneKind::Stack => kinds(RssKind::Stacks, RssKind::Stacks),
-            ZoneKind::KeptStack => kinds(RssKind::CachedStacks, RssKind::CachedStacks),
-            ZoneKind::File(_) => kinds(RssKind::FileShared, RssKind::FilePrivate),
-            ZoneKind::Zeroed(_) => kinds(RssKind::FilePrivate, RssKind::FilePrivate),
-            ZoneKind::SharedMemory(_) => kinds(RssKind::SharedMemory, RssKind::SharedMemory),
-            ZoneKind::Agent => kinds(RssKind::Agent, RssKind::Agent),
-            ZoneKind::Kernel => kinds(RssKind::Kernel, RssKind::Kernel),
+            ZoneKind::Unexplained | ZoneKind::NotCounted => one(RssKind::Other),
+            ZoneKind::Mapping(_) => one(RssKind::Mappings),
+            ZoneKind::Allocator | ZoneKind::Heap(_) => one(RssKind::AllocatorRest),
+            ZoneKind::Stack => one(RssKind::Stacks),
+            ZoneKind::KeptStack => one(RssKind::CachedStacks),
+            ZoneKind::File(_) => (RssKind::FileShared, RssKind::FilePrivate),
+            ZoneKind::Zeroed(_) => one(RssKind::FilePrivate),
+            ZoneKind::SharedMemory(_) => one(RssKind::SharedMemory),
+            ZoneKind::Agent => one(RssKind::Agent),
+            ZoneKind::Kernel => one(RssKind::Kernel),
         };
         let bytes = self.cursor.bytes(start, end);
         // Address space that cannot be touched counts only where it is in RAM all the same.
-        let untouched = if zone.accessible { end - start - bytes.resident() } else { bytes.swapped };
+        let elsewhere = end - start - bytes.resident() - bytes.swapped;
+        let untouched = if zone.accessible { elsewhere } else { 0 };
         self.row(shared).resident += bytes.file;
         self.row(shared).size += bytes.file;
         let row = self.row(private);
         row.resident += bytes.private;
-        row.size += bytes.private;
+        row.size += bytes.private + bytes.swapped;
         row.swapped += bytes.swapped;
         let row = self.row(if matches!(zone.kind, ZoneKind::File(_)) { shared } else { private });
         row.size += untouched;
@@ -255,7 +256,8 @@ impl<'a> Ledger<'a> {
         let bytes = self.cursor.bytes(start, end);
         let row = self.row(kind);
         row.resident += bytes.resident();
-        row.size += bytes.resident();
+        row.size += bytes.resident() + bytes.swapped;
+        row.swapped += bytes.swapped;
     }
 
     fn row(&mut self, kind: RssKind) -> &mut RssRow {

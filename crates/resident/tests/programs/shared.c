@@ -14,8 +14,8 @@ int main(void) {
     volatile char *two = mmap(0, SIZE, PROT_READ, MAP_SHARED, object, 0);
     char sum = 0;
     for (int i = 0; i < SIZE; i += 4096) sum += two[i];
-    char *both = mmap(0, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    memset(both, 1, SIZE);
+    volatile char *both = mmap(0, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    memset((char *)both, 1, SIZE);
     int agents = memfd_create("highwater-live-v1", 0);
     ftruncate(agents, 32l << 30);
     char *sparse = mmap(0, 32l << 30, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, agents, 0);
