@@ -19,7 +19,7 @@ fn malloc_trim_returns_what_was_predicted() {
     let breakdown = scene.breakdown();
     let predicted = breakdown.allocator.trim.unwrap();
     let before = scene.rss();
-    scene.tell('t');
+    scene.command('t');
     let returned = before - scene.rss();
     assert!(predicted > 50 << 20 && !breakdown.allocator.trim_is_upper_bound, "{}", table(&breakdown));
     assert!(predicted.abs_diff(returned) <= 4 * PAGE, "predicted {predicted}, returned {returned}");
@@ -29,13 +29,13 @@ fn malloc_trim_returns_what_was_predicted() {
 #[test]
 fn freeing_the_blocks_of_a_site_returns_the_pages_that_they_pin() {
     let mut scene = Scene::start("every_40th", &["0", "1000000", "40", "200"]);
-    scene.tell('t');
+    scene.command('t');
     let breakdown = scene.breakdown();
     let kept = site(&breakdown, 1);
     assert_eq!((kept.blocks, kept.live, kept.resident), (25_000, 5_000_000, 5_000_000));
     let before = scene.rss();
-    scene.tell('f');
-    scene.tell('t');
+    scene.command('f');
+    scene.command('t');
     let returned = before - scene.rss();
     assert!(kept.pinned > 90 << 20, "{}", table(&breakdown));
     // Some of the freed blocks go to the thread's cache, and keep their pages.
@@ -50,7 +50,7 @@ fn arenas_of_many_threads_add_up_and_trim_is_predicted() {
     assert!(breakdown.allocator.other_tops > 0);
     let predicted = breakdown.allocator.trim.unwrap();
     let before = scene.rss();
-    scene.tell('t');
+    scene.command('t');
     let returned = before - scene.rss();
     assert!(predicted.abs_diff(returned) <= returned / 100, "predicted {predicted}, returned {returned}");
     assert_eq!(breakdown.areas.len() as u64, breakdown.allocator.arenas);
@@ -88,7 +88,7 @@ fn memory_that_was_never_touched_is_live_and_not_resident() {
     assert_eq!((half.live, half.resident, half.pinned), (64 << 20, 64 << 20, 64 << 20));
     // Memory that was only read is the kernel's page of zeros.
     assert_eq!(site(&breakdown, 4).resident, 0);
-    scene.tell('m');
+    scene.command('m');
     let breakdown = scene.breakdown();
     assert_eq!(site(&breakdown, 3).resident, 32 << 20);
     assert_eq!(breakdown.resident(RssKind::Mappings), 32 << 20);

@@ -15,7 +15,7 @@ fn stacks_of_threads_are_found_and_those_that_are_kept() {
     let stacks = breakdown.resident(RssKind::Stacks);
     assert!((200 * (64 << 10)..200 * (100 << 10)).contains(&stacks), "{}", table(&breakdown));
     assert_eq!((breakdown.resident(RssKind::CachedStacks), breakdown.process.threads), (0, 201));
-    scene.tell('e');
+    scene.command('e');
     let breakdown = scene.breakdown();
     let (stacks, kept) = (breakdown.resident(RssKind::Stacks), breakdown.resident(RssKind::CachedStacks));
     assert!((100 * (64 << 10)..100 * (100 << 10)).contains(&stacks), "{}", table(&breakdown));
@@ -31,7 +31,7 @@ fn shared_memory_counts_in_each_process_and_in_each_mapping() {
     let twice = breakdown.files.iter().find(|file| file.path.starts_with("/memfd:twice")).unwrap();
     assert_eq!((twice.shared, twice.private), (32 << 20, 0));
     assert!(breakdown.process.pss.unwrap() < breakdown.process.rss - (20 << 20));
-    let child: u32 = scene.tell('p')[0].parse().unwrap();
+    let child: u32 = scene.command('p')[0].parse().unwrap();
     let of_child = PageScan::read(child, ScanOptions::default()).unwrap().breakdown(LiveMemory::default());
     assert_eq!(of_child.resident(RssKind::SharedMemory), 16 << 20, "{}", table(&of_child));
     assert_adds_up(&of_child, process_memory(child).unwrap().rss);
@@ -153,7 +153,7 @@ fn a_thread_of_the_kernel_has_no_memory() {
 #[test]
 fn reading_does_not_change_the_process() {
     let mut scene = Scene::start("every_40th", &["4", "100000", "40", "200"]);
-    scene.tell('t');
+    scene.command('t');
     let faults = |scene: &Scene| {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", scene.pid())).unwrap();
         let after_name: Vec<String> = stat.rsplit(')').next().unwrap().split_whitespace().map(str::to_owned).collect();

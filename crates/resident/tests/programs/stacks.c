@@ -1,4 +1,4 @@
-// stacks THREADS: half of them end when told to (e), and the C library keeps their stacks. Each thread touches 64 KiB.
+// stacks THREADS: half of them end on the command e, and the C library keeps their stacks. Each thread touches 64 KiB.
 #include "tracker.h"
 static int threads;
 static volatile int leaving, started;

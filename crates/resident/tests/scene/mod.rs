@@ -58,7 +58,7 @@ impl Scene {
     }
 
     /// Passes a command, and returns what the program prints until it is done.
-    pub fn tell(&mut self, command: char) -> Vec<String> {
+    pub fn command(&mut self, command: char) -> Vec<String> {
         write!(self.input, "{command}").unwrap();
         self.lines()
     }
@@ -79,7 +79,7 @@ impl Scene {
     pub fn live(&mut self) -> LiveMemory {
         let owners = (0..64).map(|site| (StackId(site + 1), TagId(0))).collect();
         let mut live = LiveMemory { knows_every_block: true, owners, ..LiveMemory::default() };
-        for line in self.tell('l') {
+        for line in self.command('l') {
             let words: Vec<&str> = line.split(' ').collect();
             let hex = |index: usize| u64::from_str_radix(words[index], 16).unwrap();
             let number = |index: usize| words[index].parse::<u64>().unwrap();
