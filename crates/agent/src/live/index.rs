@@ -12,7 +12,7 @@
 //! Shards begin with different numbers of slots, from one number to almost twice that: so they do not grow all at the same time, and the free slots of
 //! all shards together are always about the same share.
 //!
-//! Invariants: slots are at most 7/8 full; from the slot that a hash names to its entry no slot is free, and distances never fall by
+//! Invariants: slots are at most 8/9 full; from the slot that a hash names to its entry no slot is free, and distances never fall by
 //! more than one slot gives; no distance is larger than [`MOST_DISTANCE`].
 
 use super::index_slots::{self, LEVELS, TAIL};
@@ -110,7 +110,7 @@ impl ShardIndex {
     /// An empty one with the slots of a level.
     fn at_level(shard: u16, level: u8) -> Option<Self> {
         let (slots, count) = index_slots::slots_of(shard.into(), level.into())?;
-        let mut new = Self { slots, count, limit: count / 8 * 7, shard, level, ..Self::new() };
+        let mut new = Self { slots, count, limit: count - count.div_ceil(9), shard, level, ..Self::new() };
         new.set_known(TAG_BITS as u8);
         Some(new)
     }
