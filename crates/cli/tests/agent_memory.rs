@@ -81,7 +81,12 @@ fn lists_all_of_it_and_nothing_else(pid: u32, thread: u64) {
             assert!(rest.is_empty(), "{:x?} of {pid} is not listed: {rest:x?}, but {listed:x?}", mapping.range);
         }
         if !is_anonymous(mapping) {
-            assert_eq!(not_listed(&mapping.range, &listed), std::slice::from_ref(&mapping.range), "{} is listed", mapping.name);
+            assert_eq!(
+                not_listed(&mapping.range, &listed),
+                std::slice::from_ref(&mapping.range),
+                "{} is listed",
+                mapping.name
+            );
         }
     }
     assert!(!listed.iter().any(|range| range.contains(&thread)), "the thread's own storage is listed");
