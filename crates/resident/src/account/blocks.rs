@@ -12,7 +12,7 @@ pub const CHUNK_OFFSET: u64 = 16;
 /// Sorts blocks, and cuts those that overlap others: only a hostile process has such.
 pub fn put_in_order(blocks: &mut [LiveBlock], heaps: &[Heap]) {
     if !blocks.is_sorted_by_key(|block| block.address) {
-        // In place: a radix sort took as long, most of it for the pages of its second buffer.
+        // In place: a radix sort with a second buffer was not faster.
         blocks.sort_unstable_by_key(|block| block.address);
     }
     let mut heap = 0;
