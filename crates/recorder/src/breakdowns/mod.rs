@@ -1,8 +1,8 @@
 //! Breakdowns of the resident memory of a process while it is recorded: when they are made, and which of them are kept.
 //!
 //! The thread that reads the rings copies the live blocks ([`live_copy`]); another one reads the pages ([`worker`]). The processor time of both stays below
-//! [one percent](SHARE) of the elapsed time: after a breakdown the next one waits. So a small process has a point every 100 ms or so, and a process with
-//! millions of blocks one every few seconds.
+//! [one percent](SHARE) of the elapsed time: after a breakdown the next one waits. So a small process has a point or two in a second, and a process
+//! with a million blocks one every ten seconds or so.
 
 mod live_copy;
 mod worker;
