@@ -302,11 +302,24 @@ fn head(shown: &Shown) -> Heading {
     rss::add_process(&mut head, &shown.answer);
     if !is_live {
         head.line("instant", instant(shown));
+        if let Some(missed) = missed_peak(shown) {
+            head.line("not known", missed);
+        }
         if let [_, _, ..] = shown.answer.instants.as_slice() {
             head.line("known at", known_instants(&shown.source, &shown.answer.instants));
         }
     }
     head
+}
+
+/// A line about a highest RSS of which there is no breakdown: one that lasted too short, as pages are read one percent of the time only.
+fn missed_peak(shown: &Shown) -> Option<String> {
+    const LEAST_PERCENT: u64 = 95;
+    let RssAnswer { rss_bytes, rss_peak_bytes, .. } = shown.answer;
+    let is_missed = rss_bytes.saturating_mul(100) < rss_peak_bytes.saturating_mul(LEAST_PERCENT);
+    (is_missed && shown.asked.is_none() && !shown.source.snapshot).then(|| {
+        format!("where the memory was when RSS was {}: it was read before or after that only", bytes(rss_peak_bytes))
+    })
 }
 
 /// The shown instant, why it was recorded, and how far it is from the one that was asked for.
@@ -324,7 +337,7 @@ fn instant(shown: &Shown) -> String {
 
 fn reason_in_words(reason: &str) -> &str {
     match reason {
-        "rss-peak" => "the highest RSS so far",
+        "rss-peak" => "the highest RSS that was read",
         "mark" => "a mark",
         "end" => "the end",
         _ => "on request",
