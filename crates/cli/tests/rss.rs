@@ -216,11 +216,38 @@ fn a_snapshot_file_has_the_breakdown_too() {
         let text = collector.highwater(&format!("rss now.hw {options}")).succeeded().stdout_text();
         assert!(text.contains("live blocks"), "{options}: {text}");
     }
-    // Named snapshots have it as well.
     assert_eq!(resident.collector.json(&format!("rss --pid {pid} --by function"))["by"], "function");
     collector.highwater(&format!("snapshot --pid {pid} -o sites.json")).succeeded();
     let ended = collector.highwater("rss sites.json");
     assert_ne!(ended.shell_status(), 0);
+}
+
+#[test]
+fn a_recording_has_breakdowns_and_says_if_the_highest_rss_has_none() {
+    let place = Place::new();
+    let mut command = Command::new(HIGHWATER);
+    command.args(["record", "-o", "app.hw", "--"]).arg(programs::c("resident")).current_dir(place.path());
+    let mut holder = Holder::start(command);
+    holder.tell("sparse 400000 200 40");
+    holder.tell("release");
+    holder.tell("trim");
+    holder.finish();
+    let rss = |options: &[&str]| {
+        let mut command = Command::new(HIGHWATER);
+        run(command.args(["rss", "app.hw"]).args(options).current_dir(place.path()).stdin(Stdio::null())).succeeded()
+    };
+    let answer = rss(&["--json"]).json();
+    adds_up(&answer);
+    let instants = answer["instants"].as_array().unwrap();
+    assert_eq!(instants.last().unwrap()["reason"], "end");
+    let highest = instants.iter().map(|instant| number(&instant["rss_bytes"])).max().unwrap();
+    assert_eq!(number(&answer["rss_bytes"]), highest);
+    let is_missed = highest * 100 < number(&answer["rss_peak_bytes"]) * 95;
+    let text = rss(&[]).stdout_text();
+    assert_eq!(text.contains("not known"), is_missed, "{text}");
+    let end = rss(&["--at", "end", "--json"]).json();
+    assert_eq!(end["reason"], "end");
+    assert!(number(&end["rss_bytes"]) < 30 * MIB, "{end:#}");
 }
 
 #[test]
@@ -230,6 +257,20 @@ fn a_file_without_a_breakdown_is_refused_with_the_reason() {
     let ended = run(Command::new(HIGHWATER).args(["rss", "events.jsonl"]).current_dir(place.path()));
     assert_eq!(ended.shell_status(), 1, "{}", ended.stderr_text());
     assert_eq!(ended.stderr_text().lines().count(), 1, "{}", ended.stderr_text());
+}
+
+#[test]
+fn a_snapshot_that_a_program_takes_of_itself_has_the_breakdown() {
+    let collector = Collector::new();
+    let mut holder = collector.holder(&[]);
+    holder.tell("keep 10000 1000");
+    assert_eq!(holder.tell("snapshot warm"), "0");
+    wait_for("the snapshot", || !collector.json("snapshots")["snapshots"].as_array().unwrap().is_empty());
+    collector.highwater("snapshots get 1 -o kept.hw").succeeded();
+    let answer = collector.json("rss kept.hw");
+    adds_up(&answer);
+    assert_eq!(answer["reason"], "mark");
+    assert_eq!(number(&site(&answer, "keep_blocks")["blocks"]), 10_000);
 }
 
 /// `highwater rss` without a collector.

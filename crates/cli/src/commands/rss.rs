@@ -19,14 +19,12 @@ use highwater_collector::take::SnapshotRequest;
 use highwater_collector::{CollectorError, PageDetail};
 use highwater_formats::json;
 use highwater_model::groups::GroupBy;
-use highwater_model::{Catalog, Naming, Nanos, Source, When, gauge};
+use highwater_model::{Catalog, Naming, Nanos, Source, When};
 use highwater_query::{
     Query, QueryError, RssAnswer, RssInstant, RssMoment, RssOptions, RssOrder, SiteNames, rss as ask_rss, rss_of,
     time_of,
 };
-use highwater_store::history::History;
 use serde_json::{Map, Value, json};
-use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -151,7 +149,7 @@ impl Rss {
         let naming = self.names.of(&opened)?;
         let (answer, asked) = opened.ask_history(|history, work| {
             let (moment, asked) = match &self.at {
-                None | Some(When::RssPeak) => (RssMoment::RssPeak, highest_rss(history)?),
+                None | Some(When::RssPeak) => (RssMoment::RssPeak, None),
                 Some(when) => {
                     let time = time_of(history, when)?;
                     (RssMoment::At(time), Some((when.to_string(), time)))
@@ -260,13 +258,6 @@ impl Rss {
     }
 }
 
-/// The instant of the highest reading of RSS. Readings are frequent, breakdowns are not: that of the highest RSS may be of another instant.
-fn highest_rss(history: &History) -> Result<Option<(String, Nanos)>, QueryError> {
-    let readings = history.gauges()?.iter().filter(|reading| reading.name == gauge::RSS);
-    let highest = readings.reduce(|highest, reading| if reading.value > highest.value { reading } else { highest });
-    Ok(highest.map(|highest| (format!("the highest RSS, {}", bytes(highest.value)), highest.time)))
-}
-
 /// How a process is known.
 enum Registered {
     /// Its collector took a snapshot.
@@ -311,6 +302,9 @@ fn head(shown: &Shown) -> Heading {
     rss::add_process(&mut head, &shown.answer);
     if !is_live {
         head.line("instant", instant(shown));
+        if let Some(missed) = missed_peak(shown) {
+            head.line("not known", missed);
+        }
         if let [_, _, ..] = shown.answer.instants.as_slice() {
             head.line("known at", known_instants(&shown.source, &shown.answer.instants));
         }
@@ -318,22 +312,32 @@ fn head(shown: &Shown) -> Heading {
     head
 }
 
+/// A line about a highest RSS of which there is no breakdown: one that lasted too short, as pages are read one percent of the time only.
+fn missed_peak(shown: &Shown) -> Option<String> {
+    const LEAST_PERCENT: u64 = 95;
+    let RssAnswer { rss_bytes, rss_peak_bytes, .. } = shown.answer;
+    let is_missed = rss_bytes.saturating_mul(100) < rss_peak_bytes.saturating_mul(LEAST_PERCENT);
+    (is_missed && shown.asked.is_none() && !shown.source.snapshot).then(|| {
+        format!("where the memory was when RSS was {}: it was read before or after that only", bytes(rss_peak_bytes))
+    })
+}
+
 /// The shown instant, why it was recorded, and how far it is from the one that was asked for.
 fn instant(shown: &Shown) -> String {
     let at = Nanos(shown.answer.at_ns);
     let text = format!("{} ({})", shown.source.instant(at), reason_in_words(shown.answer.reason));
-    let Some((asked, time)) = &shown.asked else { return text };
-    let apart = shown.source.length(Nanos(time.0.abs_diff(at.0)));
-    match time.cmp(&at) {
-        Ordering::Greater => format!("{text}, {apart} before {asked}"),
-        Ordering::Less => format!("{text}, {apart} after {asked}"),
-        Ordering::Equal => text,
+    match &shown.asked {
+        Some((asked, time)) if time.0 > at.0 => {
+            let before = shown.source.length(Nanos(time.0 - at.0));
+            format!("{text}, {before} before {asked}")
+        }
+        _ => text,
     }
 }
 
 fn reason_in_words(reason: &str) -> &str {
     match reason {
-        "rss-peak" => "the highest RSS that was broken down",
+        "rss-peak" => "the highest RSS that was read",
         "mark" => "a mark",
         "end" => "the last one before the end",
         _ => "on request",

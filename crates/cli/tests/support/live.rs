@@ -134,7 +134,8 @@ pub fn function_in(report: &Value, name: &str) -> (u64, u64) {
 pub struct Holder {
     pub child: Child,
     pub pid: u32,
-    input: ChildStdin,
+    /// `None` once it has ended.
+    input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
@@ -143,7 +144,7 @@ impl Holder {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         // Until it has printed its process number, `pid` is that of the command: 'kill 0' would kill the test itself.
-        let mut holder = Self { pid: child.id(), child, input, output };
+        let mut holder = Self { pid: child.id(), child, input: Some(input), output };
         holder.pid = holder.read_pid();
         holder
     }
@@ -161,7 +162,8 @@ impl Holder {
 
     /// Sends an order; returns the answer.
     pub fn tell(&mut self, order: &str) -> String {
-        self.input.write_all(format!("{order}\n").as_bytes()).unwrap();
+        let input = self.input.as_mut().expect("it takes orders");
+        input.write_all(format!("{order}\n").as_bytes()).unwrap();
         self.answer()
     }
 
@@ -175,6 +177,12 @@ impl Holder {
     /// Makes it fork: from now on the child takes the orders. Returns the child's process number.
     pub fn fork(&mut self) -> u32 {
         self.tell("fork").strip_prefix("pid ").unwrap().parse().unwrap()
+    }
+
+    /// Ends its input, and waits until the program and the command that started it have ended.
+    pub fn finish(mut self) {
+        self.input = None;
+        assert!(self.child.wait().unwrap().success());
     }
 
     /// Kills processes that it has started.

@@ -55,7 +55,10 @@ pub fn breakdowns(query: &Query) -> Result<&[RssBreakdown], QueryError> {
 /// The breakdown that a moment means. An instant before the first one has none.
 pub fn choose(breakdowns: &[RssBreakdown], moment: RssMoment) -> Result<&RssBreakdown, QueryError> {
     let found = match moment {
-        RssMoment::RssPeak => breakdowns.iter().max_by_key(|breakdown| breakdown.process.rss),
+        // The end may be as high as the peak, and then it is the same state.
+        RssMoment::RssPeak => breakdowns
+            .iter()
+            .max_by_key(|breakdown| (breakdown.process.rss, breakdown.reason == BreakdownReason::RssPeak)),
         RssMoment::At(time) => breakdowns.iter().rfind(|breakdown| breakdown.at <= time),
     };
     found.ok_or_else(|| {
@@ -91,6 +94,14 @@ mod tests {
         let marks = [mark(5, "early"), mark(19, "warm"), mark(21, "late")];
         let names: Vec<Option<String>> = instants(&known, &marks).into_iter().map(|instant| instant.mark).collect();
         assert_eq!(names, [None, Some("warm".to_owned()), None]);
+    }
+
+    #[test]
+    fn an_end_that_is_as_high_is_not_shown_for_the_peak() {
+        let mut known = known();
+        known[1].reason = BreakdownReason::RssPeak;
+        (known[2].process.rss, known[2].reason) = (9, BreakdownReason::End);
+        assert_eq!(choose(&known, RssMoment::RssPeak).unwrap().at, Nanos(20));
     }
 
     #[test]
