@@ -1,6 +1,6 @@
 //! The breakdown of resident memory at one instant, as a block of the file (docs/format.md §17).
 //!
-//! Fields in a fixed order, then columns. The numbers of a payload obey [`is_sound`], so that sums of them never wrap, whoever wrote the file.
+//! Fields in a fixed order, then columns. The numbers of a payload obey [`is_sound`], so that sums of them never wrap, also in a file of a hostile writer.
 
 use super::column::{ColumnPacker, ColumnUnpacker};
 use super::handles::Handles;
