@@ -43,6 +43,8 @@ fn no_question_fails_about_any_kind_of_file() {
         "growth?points=5",
         "still_live?limit=3",
         "types",
+        "rss",
+        "rss/map",
         "image/heap",
         "image/treemap?depth=3",
         "image/object?address=0x1",
@@ -86,6 +88,7 @@ fn no_question_fails_about_any_kind_of_file() {
                         ("peak?", "timeline"),
                         ("image/", "image"),
                         ("types", "trust"),
+                        ("rss", "rss"),
                         ("allocated:", "timeline"),
                         ("freed:", "timeline"),
                     ];

@@ -337,14 +337,16 @@ impl<'a> HeapPages<'a> {
 
 impl PageSink<'_> {
     fn put(&mut self, pages: HeldPages, ledger: &mut Ledger<'_>) {
-        let Self { cursor, kind, knows_free, runs, .. } = self;
+        let Self { cursor, kind, knows_free, runs, start } = self;
         let is_other_top = pages.is_tail && *kind == AreaKind::Arena;
         cursor.for_each(pages.start, pages.end, |from, to, region| {
             let bytes = to - from;
             let owner = match pages.holder {
                 _ if !region.is_some_and(|region| region.is_resident()) => PageOwner::Absent,
                 Holder::Nobody if *knows_free => {
-                    *if is_other_top { &mut ledger.totals.other_tops } else { &mut ledger.totals.trim } += bytes;
+                    // A free chunk keeps its own beginning: at the start of a heap no other chunk keeps that page.
+                    let kept = if from == *start { PAGE } else { 0 };
+                    *if is_other_top { &mut ledger.totals.other_tops } else { &mut ledger.totals.trim } += bytes - kept;
                     PageOwner::Free
                 }
                 Holder::Owner(owner) => match ledger.sites.get_mut(owner as usize) {
