@@ -16,7 +16,7 @@
 //! reservation into a block of its caller, part by part, and back. Memory that was given back (`madvise`) stays in its blocks, since the program may touch it
 //! without any call; its sum is a gauge and a number of the header as well.
 //!
-//! **The resident set** is read when a round begins, and stamped with the watermark of that round: all events before it have been read. Where it is ([`breakdowns`]) needs the addresses of all live
+//! **The resident set** is read when a round begins, and stamped with the watermark of that round: all events before it have been read. Where it is (`breakdowns`) needs the addresses of all live
 //! blocks and a look at every page: the thread that reads the rings only copies the blocks, another one does the rest, and both together take at most one
 //! percent of the elapsed time.
 //!
