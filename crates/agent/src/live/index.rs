@@ -13,7 +13,7 @@
 //! all shards together are always about the same share.
 //!
 //! Invariants: slots are at most 8/9 full; from the slot that a hash names to its entry no slot is free, and distances never fall by
-//! more than one slot gives; no distance is larger than [`MOST_DISTANCE`].
+//! more than one slot gives; no distance is larger than `MOST_DISTANCE`.
 
 use super::index_slots::{self, LEVELS, TAIL};
 use highwater_shm::table_v1::TableCapacity;

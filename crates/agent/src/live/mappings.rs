@@ -5,7 +5,7 @@
 //!
 //! Reservations and files are in the list, but have no record: they are no blocks. The table's header has their sums.
 //!
-//! A second list has the parts of memory that the program gave back and keeps mapped ([`returned`](super::returned)). They stay parts of their blocks.
+//! A second list has the parts of memory that the program gave back and keeps mapped (`returned.rs`). They stay parts of their blocks.
 
 use super::ranges::{LiveRange, LiveRanges};
 use super::shard::Locked;
