@@ -174,13 +174,13 @@ fn images() -> io::Result<()> {
 /// What hosts of images read: messages, Candid, modules.
 fn hosts() -> io::Result<()> {
     use highwater_host::image::ImagePart;
-    use highwater_host::protocol::{HostRequest, HostResponse, SnapshotInfo};
+    use highwater_host::protocol::{HostRequest, HostResponse, SnapshotInfo, WhichMemory};
     let mut messages = Vec::new();
     for request in [
         HostRequest::Info,
         HostRequest::Call("open(100)".into()),
         HostRequest::Describe(Some(1)),
-        HostRequest::Chunk { id: 1, offset: 4096 },
+        HostRequest::Chunk { id: 1, offset: 4096, memory: WhichMemory::Main },
     ] {
         request.to_frame().write(&mut messages)?;
     }
