@@ -3,8 +3,10 @@ use std::hint::black_box;
 use std::thread::{sleep, spawn};
 use std::time::Duration;
 
-/// Long enough for the recorder to look at the memory a few times.
+/// Long enough for the recorder to look at the memory.
 const PAUSE: Duration = Duration::from_millis(400);
+/// The recorder reads pages one percent of the time: after it has read 200,000 blocks, it waits for some seconds before it looks again.
+const LAST_PAUSE: Duration = Duration::from_secs(6);
 
 #[inline(never)]
 fn open_sessions(count: usize) -> Vec<Option<Box<[u8; 200]>>> {
@@ -49,6 +51,6 @@ fn main() {
             *session = None;
         }
     }
-    sleep(PAUSE);
+    sleep(LAST_PAUSE);
     black_box((index, history, cache, sessions, documents));
 }
