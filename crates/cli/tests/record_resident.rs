@@ -55,7 +55,9 @@ fn breakdowns_are_kept_of_marks_the_highest_rss_and_the_end() {
     assert_eq!((of("mark").len(), of("rss-peak").len(), of("end").len()), (2, 1, 1), "{info}");
     let marks = info["marks"].as_array().unwrap();
     for (breakdown, mark) in of("mark").into_iter().zip(marks) {
-        assert_eq!(breakdown["at_ns"], mark["time_ns"]);
+        // Later, if another breakdown was being made.
+        let late = breakdown["at_ns"].as_u64().unwrap() - mark["time_ns"].as_u64().unwrap();
+        assert!(late < 400_000_000, "the state of a mark lasts that long: {info}");
     }
     let peak = of("rss-peak")[0];
     assert!(peak["at_ns"].as_u64() < marks[1]["time_ns"].as_u64(), "{info}");

@@ -79,6 +79,10 @@ impl ProcessRecording {
         if let Some(mark) = mark {
             self.write_breakdown(&mark);
         }
+        let (_, blocks) = self.events_and_blocks();
+        if self.breakdowns.owed_mark(blocks) {
+            self.make_breakdown(BreakdownReason::Mark);
+        }
     }
 
     /// Has the next breakdown made, if it is due, of a time up to which all events have been read.
