@@ -1,9 +1,9 @@
 //! Breakdowns of the resident memory of a process while it is recorded: when they are made, and which of them are kept.
 //!
 //! The thread that reads the rings copies the live blocks ([`live_copy`]); another one reads the pages ([`worker`]). The processor time of both stays below
-//! [two thirds of a percent](SHARE) of the elapsed time and a [credit](CREDIT): after a breakdown the next one waits. So a small process has a point or two in a second, and
-//! a process with a million blocks one every ten seconds or so. The credit is for programs that run for seconds only: they would have no breakdown near their
-//! peak.
+//! [two thirds of a percent](SHARE) of the elapsed time and a [credit](CREDIT): after a breakdown the next one waits. So a small process has a few points in a
+//! second, and a process with a million blocks one every few seconds. The credit is for programs that run for seconds only: they would have no breakdown near
+//! their peak.
 
 mod live_copy;
 mod worker;
