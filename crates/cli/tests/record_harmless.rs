@@ -537,31 +537,13 @@ fn a_program_that_is_not_there_or_is_no_program_is_said_in_a_line() {
     }
 }
 
-/// A directory that others may enter, unlike the one in which tests are built.
-struct Public(PathBuf);
-
-impl Public {
-    fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("highwater-setuid-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
-        Self(path)
-    }
-
-    fn put(&self, file: &Path, mode: u32) -> PathBuf {
-        let copy = self.0.join(file.file_name().unwrap());
-        copy_program(file, &copy);
-        chown(&copy, Some(0), Some(0)).unwrap();
-        fs::set_permissions(&copy, fs::Permissions::from_mode(mode)).unwrap();
-        copy
-    }
-}
-
-impl Drop for Public {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// A copy of a program that belongs to the superuser.
+fn put(place: &Place, file: &Path, mode: u32) -> PathBuf {
+    let copy = place.file(file.file_name().unwrap().to_str().unwrap());
+    copy_program(file, &copy);
+    chown(&copy, Some(0), Some(0)).unwrap();
+    fs::set_permissions(&copy, fs::Permissions::from_mode(mode)).unwrap();
+    copy
 }
 
 #[test]
@@ -570,12 +552,16 @@ fn a_program_that_changes_its_user_is_refused_with_what_to_do() {
         eprintln!("not tested: only root can make a program that runs as root");
         return;
     }
-    let public = Public::new();
-    let highwater = public.put(Path::new(HIGHWATER), 0o755);
-    let program = public.put(&programs::c("dying"), 0o4755);
+    let public = Place::public();
+    let highwater = put(&public, Path::new(HIGHWATER), 0o755);
+    let program = put(&public, &programs::c("dying"), 0o4755);
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(highwater);
-    command.args(["record", "-o", "recording.hw", "--"]).arg(program).args(["return", "1", "1"]).current_dir(&public.0);
+    command
+        .args(["record", "-o", "recording.hw", "--"])
+        .arg(program)
+        .args(["return", "1", "1"])
+        .current_dir(public.path());
     let ended = run(&mut command);
     let said = ended.stderr_text();
     assert_eq!((ended.status.code(), ended.stdout_text().as_str()), (Some(1), ""), "{said}");

@@ -3,10 +3,11 @@
 mod support;
 
 use serde_json::Value;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use support::live::{Collector, Holder, wait_for};
 use support::recorded::{Ended, run};
-use support::{HIGHWATER, Place, programs};
+use support::{HIGHWATER, Place, copy_program, programs};
 
 const MIB: u64 = 1 << 20;
 const PAGE: u64 = 4096;
@@ -314,13 +315,12 @@ fn processes_that_cannot_be_read_are_refused_in_one_line() {
     assert!(without.stderr_text().contains("--pid"), "{}", without.stderr_text());
     // Another user's process. Only the superuser can become another user.
     if rustix::process::geteuid().is_root() {
-        let place = Place::new();
+        let place = Place::public();
         let copy = place.file("highwater");
-        std::fs::copy(HIGHWATER, &copy).unwrap();
+        copy_program(Path::new(HIGHWATER), &copy);
         let other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
         let mut command = Command::new(other[0]);
         command.args(&other[1..]).arg(&copy).args(["rss", "--pid", &std::process::id().to_string()]);
-        Command::new("chmod").args(["-R", "a+rx"]).arg(place.path()).status().unwrap();
         let ended = run(command.env("HIGHWATER_SOCKET", "/nonexistent/highwater.sock").stdin(Stdio::null()));
         let line = line_of(ended);
         assert!(line.contains("has an RSS of") && line.contains("its own user and by root only"), "{line}");

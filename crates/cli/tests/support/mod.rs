@@ -13,6 +13,7 @@ pub mod viewer;
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,10 +31,21 @@ pub struct Place(PathBuf);
 
 impl Place {
     pub fn new() -> Self {
+        Self::in_folder(Path::new(env!("CARGO_TARGET_TMPDIR")))
+    }
+
+    /// A directory that other users may enter and write to, unlike the one in which tests are built.
+    pub fn public() -> Self {
+        let place = Self::in_folder(&std::env::temp_dir());
+        std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+        place
+    }
+
+    fn in_folder(folder: &Path) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("cli-{}-{number}", std::process::id());
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let path = folder.join(format!("highwater-cli-{}-{number}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }
