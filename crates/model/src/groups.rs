@@ -389,6 +389,29 @@ impl From<FrameKey<'_>> for GroupKey {
     }
 }
 
+/// The rows that a stack counts for in a table by function, file, module or line.
+#[derive(Clone, Debug)]
+pub struct StackKeys<'a> {
+    /// The row whose own figures it counts for.
+    pub own: FrameKey<'a>,
+    /// All rows that it occurs in, each once, sorted.
+    pub all: Vec<FrameKey<'a>>,
+}
+
+impl<'a> StackKeys<'a> {
+    /// The rows of a stack, whose frames are innermost first.
+    pub fn of(frames: &[FrameText<'a>], naming: &Naming, by: GroupBy) -> Self {
+        let own = frames.get(naming.passing_frames(frames)).map_or(FrameKey::UNKNOWN, |frame| frame.key_by(by));
+        let mut all: Vec<FrameKey<'_>> = frames.iter().map(|frame| frame.key_by(by)).collect();
+        if all.is_empty() {
+            all.push(FrameKey::UNKNOWN);
+        }
+        all.sort_unstable();
+        all.dedup();
+        Self { own, all }
+    }
+}
+
 /// Rows by function, file, module or line, in no particular order. Of each stack, the `most_frames` innermost frames count. `go_on` is called before
 /// each stack, and its error ends the work.
 pub fn rows_by_frame<T: Addend, E>(
@@ -403,15 +426,9 @@ pub fn rows_by_frame<T: Addend, E>(
     for (stack, amount) in sites {
         go_on()?;
         let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(most_frames).collect();
-        let own = frames.get(naming.passing_frames(&frames)).map_or(FrameKey::UNKNOWN, |frame| frame.key_by(by));
-        groups.entry(own).or_default().0.add(&amount);
-        let mut keys: Vec<FrameKey<'_>> = frames.iter().map(|frame| frame.key_by(by)).collect();
-        if keys.is_empty() {
-            keys.push(FrameKey::UNKNOWN);
-        }
-        keys.sort_unstable();
-        keys.dedup();
-        for key in keys {
+        let keys = StackKeys::of(&frames, naming, by);
+        groups.entry(keys.own).or_default().0.add(&amount);
+        for key in keys.all {
             groups.entry(key).or_default().1.add(&amount);
         }
     }

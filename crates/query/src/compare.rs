@@ -3,7 +3,7 @@
 use crate::error::QueryError;
 use crate::grouping::{RowAmount, rows_of, sites};
 use crate::measure::{Amount, Measured, measure_by};
-use crate::names::{details_of, is_found, key_text, own_frame_of, pool_of};
+use crate::names::{Search, details_of, is_found, key_text, own_frame_of, pool_of};
 use crate::query::Query;
 use crate::stacks::no_stacks;
 use crate::tree::{FrameTree, ShownFrames, TreeAnswer, TreeOptions, Weighed, frames_of};
@@ -115,7 +115,7 @@ pub struct CompareAnswer {
 }
 
 /// The change in bytes; the difference is taken first and rounded last.
-fn change_of(before: &Amount, after: &Amount) -> i64 {
+pub fn change_of(before: &Amount, after: &Amount) -> i64 {
     let change = after.sum.rounded_difference(before.sum);
     i64::try_from(change).unwrap_or(if change > 0 { i64::MAX } else { i64::MIN })
 }
@@ -137,12 +137,12 @@ pub fn compare(
     work: &Work<'_>,
 ) -> Result<CompareAnswer, QueryError> {
     let CompareOptions { by, limit, is_ascending, .. } = *options;
-    let search = options.search.to_lowercase();
+    let search = Search::new(&options.search)?;
     let measured = [measure_by(before, by, work)?, measure_by(after, by, work)?];
     let catalogs = [&**before.history.catalog(), &**after.history.catalog()];
     let naming = &after.naming;
     let side = |at: usize| {
-        let is_wanted = |row: &Row<RowAmount>| search.is_empty() || is_found(naming, catalogs[at], &row.key, &search);
+        let is_wanted = |row: &Row<RowAmount>| is_found(naming, catalogs[at], &row.key, &search);
         let rows = rows_of(&measured[at], (catalogs[at], naming), by, work)?;
         let amount = |row: Row<RowAmount>| (row.key, row.figures.amount);
         Ok::<_, QueryError>((catalogs[at], rows.into_iter().filter(is_wanted).map(amount).collect::<Vec<_>>()))
@@ -253,6 +253,6 @@ fn both_trees(
             Weighed { value: old.sum.max(new.sum), blocks: old.blocks.max(new.blocks), sides: [old.sum, new.sum] };
         tree.add(shown.outermost_first(), shown.library_call, weighed, options);
     }
-    tree.add_library_calls();
+    tree.add_library_calls(options);
     Ok(tree.answer(options.least_share, true))
 }

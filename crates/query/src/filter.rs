@@ -57,7 +57,7 @@ fn nanoseconds(text: &str) -> Option<u64> {
 /// The most memory that one regular expression may need: a request may have many.
 const LARGEST_PATTERN: usize = 2 << 20;
 
-fn pattern(text: &str) -> Result<Regex, String> {
+pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
     if text.chars().any(char::is_control) {
         return Err("a regular expression has no control characters".to_owned());
     }

@@ -9,7 +9,7 @@ use crate::error::QueryError;
 use crate::grouping::owner_key;
 use crate::lives::{blocks_of, deaths};
 use crate::measure::{NO_BLOCKS, must_have_blocks};
-use crate::names::{details_of, is_found, key_text, own_frame_of, pool_of};
+use crate::names::{Search, details_of, is_found, key_text, own_frame_of, pool_of};
 use crate::query::Query;
 use crate::stacks::no_stacks;
 use highwater_formats::json::{FrameAnswer, StackTableAnswer};
@@ -178,7 +178,7 @@ type RankedSite = (f64, f64, f64, u32, SiteSurvivors);
 pub fn growth(query: &Query, options: &GrowthOptions, work: &Work<'_>) -> Result<GrowthAnswer, QueryError> {
     let GrowthOptions { limit, is_ascending, .. } = *options;
     let points = options.points.max(2);
-    let search = options.search.to_lowercase();
+    let search = Search::new(&options.search)?;
     let history = &query.history;
     let (catalog, naming) = (history.catalog(), &query.naming);
     let filter = CompiledFilter::new(&query.filters, catalog);
@@ -197,9 +197,7 @@ pub fn growth(query: &Query, options: &GrowthOptions, work: &Work<'_>) -> Result
         })
         .collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| (b.4.bytes, a.3).cmp(&(a.4.bytes, b.3))));
-    if !search.is_empty() {
-        ranked.retain(|(_, _, _, row, _)| is_found(naming, catalog, &rows.key(*row), &search));
-    }
+    ranked.retain(|(_, _, _, row, _)| is_found(naming, catalog, &rows.key(*row), &search));
     if is_ascending {
         ranked.reverse();
     }

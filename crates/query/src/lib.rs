@@ -10,11 +10,13 @@
 //! | live memory over time | [`timeline`] |
 //! | where the most is live within the window | [`peak`] |
 //! | key figures and top lists | [`overview`] |
+//! | the first things to know | [`headline`] |
 //! | a flame graph, or the callers and callees of one function | [`tree`], [`focus`], [`callers`] |
 //! | single blocks, and how large and how old they are | [`blocks`], [`histograms`] |
 //! | what is live at an instant and how old it is | [`leaks`] |
 //! | what grows steadily | [`growth`] |
 //! | what changed between two instants | [`compare`] |
+//! | the memory of the lines of a source file | [`source_lines`](fn@source_lines), [`source_changes`] |
 //! | where the resident memory is, and who keeps its pages | [`rss`](fn@rss), [`rss_map`] |
 //! | how long freed blocks lived | [`lifetimes`] |
 //! | objects by type, from a log; the heap of a memory image | [`objects`], [`images`] |
@@ -43,6 +45,7 @@ mod filter;
 mod filtered;
 mod grouping;
 mod growth;
+mod headline;
 mod histograms;
 pub mod images;
 mod leaks;
@@ -59,7 +62,9 @@ mod population;
 mod query;
 mod rows;
 mod rss;
+mod source_lines;
 mod stacks;
+mod teardown;
 mod timeline;
 mod tree;
 #[cfg(test)]
@@ -75,6 +80,7 @@ pub use figures::{FigureMap, RowAnswer};
 pub use filter::{BlockTest, Filter, NameTest, NumberRange, parse_bytes};
 pub use filtered::filtered_snapshot;
 pub use growth::{GrowthAnswer, GrowthOptions, GrowthSite, growth};
+pub use headline::{HeadlineAnswer, HeadlineSite, SteadyGrowth, headline, judged_before_teardown};
 pub use highwater_formats::json::{FrameAnswer, StackTableAnswer};
 pub use highwater_model::groups::{GroupBy, Metric};
 pub use histograms::{BarAnswer, HistogramsAnswer, TimeBarAnswer, histograms};
@@ -85,11 +91,14 @@ pub use names::label;
 pub use overview::{OverviewAnswer, TopRows, overview};
 pub use peak::{PeakAnswer, PeakInstant, peak};
 pub use query::{Query, metrics_of, moment, no_times, time_of};
-pub use rows::{RowOrder, RowsAnswer, RowsOptions, rows};
+pub use rows::{FoundAnswer, RowOrder, RowsAnswer, RowsOptions, rows};
 pub use rss::{
     RssAllocator, RssAnswer, RssArea, RssBeside, RssCell, RssFigures, RssFile, RssFinding, RssGroup, RssInstant,
     RssLimit, RssMapAnswer, RssMapOptions, RssMapSite, RssMoment, RssOptions, RssOrder, RssRowAnswer, RssSite,
     SiteNames, rss, rss_map, rss_map_of, rss_of,
+};
+pub use source_lines::{
+    LineChange, LineFigures, SourceLineAnswer, SourceLinesAnswer, names_file, source_changes, source_lines,
 };
 pub use timeline::{GaugeAnswer, LiveSpans, MarkAnswer, TimelineAnswer, TimelineEffort, timeline};
 pub use tree::{FocusAnswer, LeftOutNodes, TreeAnswer, TreeOptions, focus, tree};

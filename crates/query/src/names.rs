@@ -1,9 +1,12 @@
 //! Names of frames and rows, for people.
 
+use crate::error::QueryError;
+use crate::filter::pattern;
 use crate::stacks::MOST_FRAMES;
 use highwater_formats::json::{FrameAnswer, frame};
 use highwater_model::groups::GroupKey;
 use highwater_model::{Catalog, CodeOffset, FrameText, Naming, RowDetails, StackId};
+use regex::Regex;
 
 /// The name of something of which nothing is known.
 pub const UNKNOWN: &str = "[unknown]";
@@ -52,10 +55,43 @@ pub fn key_text(naming: &Naming, catalog: &Catalog, key: &GroupKey) -> String {
     }
 }
 
-/// Whether a text, in lower case, occurs in the name of a row, or in any frame of a site.
-pub fn is_found(naming: &Naming, catalog: &Catalog, key: &GroupKey, search: &str) -> bool {
-    let has = |text: &str| text.to_lowercase().contains(search);
+/// What rows are searched for, whatever the case: a text, or a regular expression between slashes.
+pub enum Search {
+    /// Every row is found.
+    All,
+    /// This text in lower case.
+    Text(String),
+    /// A regular expression.
+    Pattern(Regex),
+}
+
+impl Search {
+    /// Reads what was typed. The page reads it in the same way.
+    pub fn new(text: &str) -> Result<Self, QueryError> {
+        match text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).filter(|inner| !inner.is_empty()) {
+            _ if text.is_empty() => Ok(Self::All),
+            None => Ok(Self::Text(text.to_lowercase())),
+            Some(inner) => {
+                let found = pattern(&format!("(?i){inner}"));
+                found.map(Self::Pattern).map_err(|why| QueryError::Bad(format!("search={text}: {why}")))
+            }
+        }
+    }
+
+    fn has(&self, text: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Text(wanted) => text.to_lowercase().contains(wanted),
+            Self::Pattern(pattern) => pattern.is_match(text),
+        }
+    }
+}
+
+/// Whether a search finds the name of a row, or any frame of a site.
+pub fn is_found(naming: &Naming, catalog: &Catalog, key: &GroupKey, search: &Search) -> bool {
+    let has = |text: &str| search.has(text);
     match key {
+        _ if matches!(search, Search::All) => true,
         GroupKey::Site(stack) => catalog
             .frame_texts(*stack)
             .take(MOST_FRAMES)

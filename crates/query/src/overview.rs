@@ -1,4 +1,4 @@
-//! Key figures, four top lists, and anomalies in plain words.
+//! Key figures, top lists, and anomalies in plain words.
 
 use crate::WindowAnswer;
 use crate::compiled_filter::CompiledFilter;
@@ -18,7 +18,8 @@ use serde::Serialize;
 /// The number of rows of each list.
 const ROWS: usize = 8;
 /// The metrics that are measured. All but the last have a list.
-const METRICS: [Metric; 5] = [Metric::Live, Metric::Peak, Metric::Allocated, Metric::Temporary, Metric::Freed];
+const METRICS: [Metric; 6] =
+    [Metric::Live, Metric::Peak, Metric::Allocated, Metric::Temporary, Metric::Leaked, Metric::Freed];
 
 /// Key figures and top lists.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -43,7 +44,7 @@ pub struct OverviewAnswer {
     pub stacks: StackTableAnswer,
 }
 
-/// The largest sites by four metrics.
+/// The largest sites by five metrics.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TopRows {
@@ -55,6 +56,8 @@ pub struct TopRows {
     pub allocated: Vec<RowAnswer>,
     /// Temporary allocations.
     pub temporary: Vec<RowAnswer>,
+    /// Allocated in the window and never freed.
+    pub leaked: Vec<RowAnswer>,
 }
 
 /// Key figures and top lists of the window.
@@ -85,6 +88,7 @@ pub fn overview(query: &Query, work: &Work<'_>) -> Result<OverviewAnswer, QueryE
             Metric::Peak => top.peak = rows,
             Metric::Allocated => top.allocated = rows,
             Metric::Temporary => top.temporary = rows,
+            Metric::Leaked => top.leaked = rows,
             _ => {}
         }
         let mut put = |name: &str, value: u64| figures.put(name, value);
@@ -108,6 +112,7 @@ pub fn overview(query: &Query, work: &Work<'_>) -> Result<OverviewAnswer, QueryE
             Metric::Temporary => {
                 put("temporary_allocations", measured.total.value);
             }
+            Metric::Leaked => put("leaked_bytes", measured.total.value),
             Metric::Freed => {
                 let moved = measured.moved.map_or(0, |moved| moved.blocks());
                 put("freed_bytes", measured.total.value);

@@ -3,8 +3,8 @@
 use crate::error::QueryError;
 use crate::figures::{FigureMap, RowAnswer};
 use crate::grouping::{RowAmount, elements_by_type, rows_of};
-use crate::measure::measure_by;
-use crate::names::{is_found, key_text};
+use crate::measure::{Amount, measure_by};
+use crate::names::{Search, is_found, key_text};
 use crate::query::Query;
 use crate::stacks::no_stacks;
 use highwater_formats::json::StackTableAnswer;
@@ -38,7 +38,7 @@ pub struct RowsOptions {
     pub order: RowOrder,
     /// By default names ascend and figures descend.
     pub is_ascending: Option<bool>,
-    /// Only rows that contain this text.
+    /// Only rows that this finds: a text, or a regular expression between slashes.
     pub search: String,
     /// The number of rows that are skipped.
     pub offset: usize,
@@ -55,6 +55,8 @@ pub struct RowsAnswer {
     /// The figures of everything together.
     #[cfg_attr(test, ts(type = "Figures"))]
     pub total: FigureMap,
+    /// What the rows that the search finds have together, also those that are not in `rows`.
+    pub found: FoundAnswer,
     /// How many rows there are, also those that are not in `rows`.
     pub count: usize,
     /// The rows.
@@ -65,16 +67,28 @@ pub struct RowsAnswer {
     pub stacks: Option<StackTableAnswer>,
 }
 
+/// What some rows have together, each without its callees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Found"))]
+pub struct FoundAnswer {
+    /// The value of the metric.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub value: u64,
+    /// The blocks.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub blocks: u64,
+}
+
 /// The rows of the metric.
 pub fn rows(query: &Query, options: &RowsOptions, work: &Work<'_>) -> Result<RowsAnswer, QueryError> {
     let RowsOptions { by, order, is_ascending, offset, limit, .. } = *options;
-    let search = options.search.to_lowercase();
+    let search = Search::new(&options.search)?;
     let measured = measure_by(query, by, work)?;
     let catalog = query.history.catalog();
     let mut rows = rows_of(&measured, (catalog, &query.naming), by, work)?;
-    if !search.is_empty() {
-        rows.retain(|row| is_found(&query.naming, catalog, &row.key, &search));
-    }
+    rows.retain(|row| is_found(&query.naming, catalog, &row.key, &search));
+    let mut found = Amount::default();
+    rows.iter().for_each(|row| found.add(row.figures.amount));
     sort(&mut rows, (catalog, &query.naming), order, is_ascending);
     let shown = &rows[offset.min(rows.len())..offset.saturating_add(limit).min(rows.len())];
     let mut stacks = no_stacks([&**catalog]);
@@ -87,6 +101,7 @@ pub fn rows(query: &Query, options: &RowsOptions, work: &Work<'_>) -> Result<Row
     Ok(RowsAnswer {
         at_ns: measured.at.0,
         total: FigureMap::of_total(&measured),
+        found: FoundAnswer { value: found.value, blocks: found.blocks },
         count: rows.len(),
         rows: answers,
         stacks: (by == GroupBy::Site).then(|| stacks.table()),

@@ -30,6 +30,8 @@ pub struct TreeOptions {
     pub merges_recursion: bool,
     /// Frames of the language's library, and of code that runs before `main`, are shown too.
     pub with_library: bool,
+    /// Calls at different lines of a function are different nodes, and the library call of a line is always shown.
+    pub splits_lines: bool,
     /// Nodes with a smaller share of the whole are left out.
     pub least_share: f64,
 }
@@ -99,19 +101,23 @@ struct TreeNode {
     own: ByteSum,
     /// In comparisons: the value of each side.
     sides: [ByteSum; 2],
+    /// A hidden call that was added after its caller.
+    is_library_call: bool,
 }
 
 impl TreeNode {
     fn new(parent: u32, name: u32, file: u32, line: u32) -> Self {
         let nothing = ByteSum::ZERO;
-        Self { parent, name, file, line, value: nothing, blocks: 0, own: nothing, sides: [nothing; 2] }
+        let sides = [nothing; 2];
+        Self { parent, name, file, line, value: nothing, blocks: 0, own: nothing, sides, is_library_call: false }
     }
 }
 
 /// A tree that grows stack by stack. Node 0 is the root; a parent comes before its children.
 pub struct FrameTree {
     nodes: Vec<TreeNode>,
-    children: FxHashMap<(u32, u32, u32), u32>,
+    /// By parent, name and file, and by line if lines are split.
+    children: FxHashMap<(u32, u32, u32, u32), u32>,
     names: Vec<String>,
     files: Vec<String>,
     name_numbers: FxHashMap<String, u32>,
@@ -180,7 +186,8 @@ impl FrameTree {
                 continue;
             }
             let file = number(&mut self.files, &mut self.file_numbers, frame.file.to_owned());
-            let Some(node) = self.child(*path.last().unwrap_or(&0), name, file, frame.line) else { break };
+            let parent = *path.last().unwrap_or(&0);
+            let Some(node) = self.child(parent, (name, file, frame.line), options.splits_lines) else { break };
             if options.merges_recursion {
                 indexes.insert(name, path.len());
             }
@@ -200,14 +207,17 @@ impl FrameTree {
         }
     }
 
-    /// Adds nodes for hidden library calls, where stacks with different ones end in the same node: `main` may fill ten containers in one line.
-    pub fn add_library_calls(&mut self) {
+    /// Adds nodes for hidden library calls, where stacks with different ones end in the same node: `main` may fill ten containers in one line. If lines are
+    /// split, every line shows what it calls.
+    pub fn add_library_calls(&mut self, options: &TreeOptions) {
         let calls = std::mem::take(&mut self.library_calls);
         let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
         calls.keys().for_each(|(node, _)| *counts.entry(*node).or_default() += 1);
         for ((parent, call), weighed) in calls {
-            let Some((name, file, line)) = call.filter(|_| counts[&parent] > 1) else { continue };
-            let Some(node) = self.child(parent, name, file, line) else { break };
+            let Some(call) = call.filter(|_| options.splits_lines || counts[&parent] > 1) else { continue };
+            let known = self.nodes.len();
+            let Some(node) = self.child(parent, call, false) else { break };
+            self.nodes[node as usize].is_library_call |= node as usize == known;
             self.grow(node, weighed);
             self.nodes[node as usize].own += weighed.value;
             let own = self.nodes[parent as usize].own;
@@ -222,15 +232,16 @@ impl FrameTree {
         node.sides.iter_mut().zip(weighed.sides).for_each(|(sum, side)| *sum += side);
     }
 
-    fn child(&mut self, parent: u32, name: u32, file: u32, line: u32) -> Option<u32> {
+    fn child(&mut self, parent: u32, (name, file, line): (u32, u32, u32), splits_lines: bool) -> Option<u32> {
         let next = self.nodes.len() as u32;
-        if let Some(known) = self.children.get(&(parent, name, file)) {
+        let key = (parent, name, file, if splits_lines { line } else { 0 });
+        if let Some(known) = self.children.get(&key) {
             return Some(*known);
         }
         if self.nodes.len() == MOST_NODES {
             return None;
         }
-        self.children.insert((parent, name, file), next);
+        self.children.insert(key, next);
         self.nodes.push(TreeNode::new(parent, name, file, line));
         Some(next)
     }
@@ -330,6 +341,10 @@ pub struct TreeAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub node_after: Option<Vec<u64>>,
+    /// The nodes that are calls of the language's library, or of a wrapper, below the line that makes them. Other such frames are hidden.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(optional, as = "Option<Vec<u32>>"))]
+    pub library_calls: Vec<u32>,
     /// The value of the whole.
     pub total: u64,
     /// The nodes that are too small to be shown.
@@ -369,6 +384,9 @@ impl TreeAnswer {
         tree: &FrameTree,
         (name_numbers, file_numbers): &mut (FxHashMap<String, u32>, FxHashMap<String, u32>),
     ) {
+        if node.is_library_call {
+            self.library_calls.push(self.node_name.len() as u32);
+        }
         self.node_name.push(number(&mut self.names, name_numbers, tree.names[node.name as usize].clone()));
         self.node_file.push(number(&mut self.files, file_numbers, tree.files[node.file as usize].clone()));
         self.node_line.push(node.line);
@@ -423,7 +441,7 @@ pub fn tree(query: &Query, options: &TreeOptions, work: &Work<'_>) -> Result<Tre
             false => tree.add(shown.outermost_first(), shown.library_call, weighed, options),
         }
     }
-    tree.add_library_calls();
+    tree.add_library_calls(options);
     Ok(TreeAnswer { at_ns: Some(at), ..tree.answer(options.least_share, false) })
 }
 
@@ -441,7 +459,7 @@ pub fn focus(query: &Query, function: &str, options: &TreeOptions, work: &Work<'
         callers.add(shown.outside(at), None, weighed(amount, options), options);
         callees.add(shown.inside(at), shown.library_call, weighed(amount, options), options);
     }
-    callees.add_library_calls();
+    callees.add_library_calls(options);
     let least = options.least_share;
     Ok(FocusAnswer { callers: callers.answer(least, false), callees: callees.answer(least, false) })
 }
@@ -472,6 +490,30 @@ mod tests {
         assert_eq!(shown.node_value.len(), MOST_SHOWN);
         assert_eq!(shown.node_value[1], 5, "the largest comes first");
         assert_eq!(shown.left_out.nodes, (1 + 250 * 1001 - MOST_SHOWN) as u64);
+    }
+
+    #[test]
+    fn lines_are_nodes_of_their_own_if_they_are_split() {
+        let at = |line: u32| FrameText { function: "main", file: "main.cpp", line, ..FrameText::default() };
+        let call = function("std::make_shared<int>()");
+        let shown = |splits_lines: bool| {
+            let options = TreeOptions { splits_lines, ..TreeOptions::default() };
+            let mut tree = FrameTree::new("all");
+            for (line, bytes) in [(21, 5), (24, 2), (21, 1)] {
+                tree.add([at(line), function("make")].iter(), Some(&call), weighed(bytes), &options);
+            }
+            tree.add_library_calls(&options);
+            tree.answer(0.0, false)
+        };
+        let split = shown(true);
+        assert_eq!(split.node_line, [0, 21, 0, 0, 24, 0, 0]);
+        assert_eq!(split.node_value, [8, 6, 6, 6, 2, 2, 2]);
+        assert_eq!(split.node_self, [0, 0, 0, 6, 0, 0, 2]);
+        assert_eq!(split.library_calls, [3, 6]);
+        // Where stacks end with one call only, it says nothing that their node does not.
+        let merged = shown(false);
+        assert_eq!((merged.node_line, merged.node_value), (vec![0, 21, 0], vec![8, 8, 8]));
+        assert!(merged.library_calls.is_empty());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::http::request::{Request, parameters_of};
 use crate::http::server::Answer;
 use crate::page;
 use crate::save;
+use crate::source_code::SourceCode;
 use crate::sources::{LiveProcesses, Sources};
 use highwater_model::{Nanos, When};
 use highwater_query::{Filter, NoMetric, QueryError, time_of};
@@ -29,6 +30,8 @@ pub struct Api {
     pub sources: Sources,
     /// Lists live processes and takes snapshots of them.
     pub collector: Option<Box<dyn LiveProcesses>>,
+    /// Where source files are looked for.
+    pub source_code: SourceCode,
     at_work: Mutex<usize>,
     done: Condvar,
 }
@@ -43,6 +46,8 @@ enum Endpoint {
     InLines(fn(&Request, &RequestChoice, &Work<'_>) -> Answered),
     /// The same, for a request about more than one source.
     InLinesOfAll(fn(&Request, &Sources, &Work<'_>) -> Answered),
+    /// The same, for a request that also needs what the viewer was started with.
+    InLinesOfApi(fn(&Api, &Request, &Work<'_>) -> Answered),
 }
 
 fn endpoint(name: &str) -> Option<Endpoint> {
@@ -53,12 +58,15 @@ fn endpoint(name: &str) -> Option<Endpoint> {
         "rows" => Endpoint::InLines(endpoints::rows),
         "callers" => Endpoint::InLines(endpoints::callers),
         "overview" => Endpoint::InLines(endpoints::overview),
+        "headline" => Endpoint::InLines(endpoints::headline),
         "blocks" => Endpoint::InLines(endpoints::blocks),
         "histograms" => Endpoint::InLines(endpoints::histograms),
         // `leaks` is the old name of `growth`.
         "growth" | "leaks" => Endpoint::InLines(endpoints::growth),
         "still_live" => Endpoint::InLines(endpoints::still_live),
         "compare" => Endpoint::InLinesOfAll(endpoints::compare),
+        "source" => Endpoint::InLinesOfApi(endpoints::source::lines),
+        "source/open" => Endpoint::Posted(|api, request, _| endpoints::source::open(api, request)),
         "types" => Endpoint::InLines(endpoints::special::types),
         "image/heap" => Endpoint::InLines(endpoints::special::heap),
         "image/treemap" => Endpoint::InLines(endpoints::special::treemap),
@@ -78,7 +86,13 @@ fn endpoint(name: &str) -> Option<Endpoint> {
 impl Api {
     /// An API for these sources.
     pub fn new(sources: Sources, collector: Option<Box<dyn LiveProcesses>>) -> Self {
-        Self { sources, collector, at_work: Mutex::new(0), done: Condvar::new() }
+        let source_code = SourceCode::default();
+        Self { sources, collector, source_code, at_work: Mutex::new(0), done: Condvar::new() }
+    }
+
+    /// The same, with folders in which source files are looked for, and an editor.
+    pub fn with_source_code(self, source_code: SourceCode) -> Self {
+        Self { source_code, ..self }
     }
 
     /// Answers a request, with its stacks in the form that the request asks for.
@@ -93,6 +107,7 @@ impl Api {
             Some(Endpoint::Whole(answer) | Endpoint::Posted(answer)) => return answer(self, request, work),
             Some(Endpoint::InLines(answer)) => answer(request, &RequestChoice::of(request, &self.sources)?, work),
             Some(Endpoint::InLinesOfAll(answer)) => answer(request, &self.sources, work),
+            Some(Endpoint::InLinesOfApi(answer)) => answer(self, request, work),
             None => Err(QueryError::Unknown(format!("there is no '{name}' in this API"))),
         };
         Ok(endpoints::short_names::added(answer?, is_raw(request)?))
@@ -138,7 +153,13 @@ impl Api {
 
     /// A page in one file, with the answers for the choice: of one source, or of all.
     pub fn saved_page(&self, choice: &str, source: Option<usize>, work: &Work<'_>) -> Result<String, QueryError> {
-        save::page(self, &save::SavedChoice { choice, source }, work)
+        let wanted = save::SavedChoice { choice, source, with_source: false };
+        Ok(save::page(self, &wanted, work)?.html)
+    }
+
+    /// A page of all sources that also holds source files, and the names of these files.
+    pub fn saved_page_with_source(&self, choice: &str, work: &Work<'_>) -> Result<save::SavedPage, QueryError> {
+        save::page(self, &save::SavedChoice { choice, source: None, with_source: true }, work)
     }
 
     fn send_saved(&self, request: &Request, exchange: &mut Exchange) -> io::Result<()> {
@@ -264,7 +285,9 @@ impl Answer for Api {
         }
         match endpoint {
             None if name == SAVE => self.send_saved(request, exchange),
-            Some(Endpoint::InLines(_) | Endpoint::InLinesOfAll(_)) => self.send_lines(request, exchange),
+            Some(Endpoint::InLines(_) | Endpoint::InLinesOfAll(_) | Endpoint::InLinesOfApi(_)) => {
+                self.send_lines(request, exchange)
+            }
             _ => self.send_whole(request, exchange),
         }
     }

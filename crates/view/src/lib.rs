@@ -24,6 +24,8 @@
 //!   to ports. A browser is started with a ticket that works once, since its command line is public.
 //! * *Strangers cannot take slots*: a connection that has not shown the token is one of 64, of which the oldest is closed when another one connects. Connections
 //!   that have shown it (128) have slots of their own. Connections that send nothing could fill a common limit.
+//! * *Source files are read only if a frame names them*, and only if they are texts with the extension of a programming language (`source_code/`): a recording
+//!   may name any file of this machine.
 //! * *Files are checked for changes while the old content still answers*: a query never waits for a file that is being read again; the last read content
 //!   answers until the new one is there. Walked images are cached by path and `stat` result, which is taken before a byte is read.
 #![forbid(unsafe_code)]
@@ -34,10 +36,13 @@ mod endpoints;
 pub mod http;
 mod page;
 mod save;
+mod source_code;
 mod sources;
 
 pub use api::Api;
 pub use http::server::{Server, Stop};
+pub use save::SavedPage;
+pub use source_code::{Editor, NoEditor, NoSourceDir, SourceCode, SourceDir};
 pub use sources::{
     FileKind, Files, LiveProcess, LiveProcesses, LiveSnapshot, OpenedFile, Opener, Plain, Sources, Special,
 };

@@ -13,7 +13,7 @@ use highwater_query::QueryError;
 use highwater_recorder::children_of;
 use highwater_store::Recording;
 use highwater_store::history::Work;
-use highwater_view::{Api, Files, Server, Sources};
+use highwater_view::{Api, Editor, Files, Server, SourceCode, SourceDir, Sources};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,7 @@ use std::sync::Arc;
   highwater view app.hw --no-open        only the address, for another browser
   highwater view app.hw --save app.html  one file, to be sent to others
   highwater view app.hw --from 50% --filter size:4096.. --save big.html
+  highwater view app.hw --source-dir ~/src/app --editor 'code -g {file}:{line}'
 
 A file that cannot be read is named here and on the page; where none can be, nothing is served, and the exit code is 1. \
 The page and what it shows stay on this machine: no other machine can connect, and the address has a token without which \
@@ -43,6 +44,16 @@ pub struct ViewArgs {
     /// Replace the saved page if it exists
     #[arg(long, requires = "save")]
     force: bool,
+    /// Put the source files of the largest sites into the saved page: at most 40 files, 2 MiB in all
+    #[arg(long, requires = "save")]
+    with_source: bool,
+    /// Look for source files here, if they were moved: a folder that has the ends of their paths, or a prefix and what
+    /// replaces it; may be repeated
+    #[arg(long, value_name = "DIR|OLD=NEW")]
+    source_dir: Vec<SourceDir>,
+    /// The command that opens a source file, as words, without a shell: 'code -g {file}:{line}' [default: $HIGHWATER_EDITOR]
+    #[arg(long, value_name = "COMMAND", conflicts_with = "save")]
+    editor: Option<Editor>,
     /// The window begins at this instant: a time (12.5s, 300ms), a part (80%), peak, rss-peak or mark:NAME
     #[arg(long, value_name = "WHEN")]
     from: Option<When>,
@@ -75,11 +86,13 @@ impl ViewArgs {
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         if let Some(target) = &self.save {
             let sources = Sources::new(&self.paths, Box::new(Files::default()));
-            return self.save(&Api::new(sources, None), target, output);
+            let source_code = SourceCode { dirs: self.source_dir.clone(), editor: None };
+            return self.save(&Api::new(sources, None).with_source_code(source_code), target, output);
         }
         let sources = Sources::new(&self.paths_with_children(), Box::new(Files::default()));
         let collector = LiveCollector::new(self.socket.path()?);
-        let api = Arc::new(Api::new(sources, Some(Box::new(collector))));
+        let source_code = SourceCode { dirs: self.source_dir.clone(), editor: self.editor()? };
+        let api = Arc::new(Api::new(sources, Some(Box::new(collector))).with_source_code(source_code));
         self.tell_of_unreadable_files(&api)?;
         let server = Server::bind(self.port.unwrap_or(0)).map_err(|error| {
             let port = self.port.unwrap_or(0);
@@ -110,6 +123,17 @@ impl ViewArgs {
 }
 
 impl ViewArgs {
+    /// The editor that the user names. Nothing is guessed: `$EDITOR` is usually one that needs a terminal.
+    fn editor(&self) -> Result<Option<Editor>, Failure> {
+        match (&self.editor, std::env::var("HIGHWATER_EDITOR")) {
+            (Some(editor), _) => Ok(Some(editor.clone())),
+            (None, Ok(text)) if !text.trim().is_empty() => {
+                text.parse().map(Some).map_err(|problem| Failure::Usage(format!("HIGHWATER_EDITOR: {problem}")))
+            }
+            (None, _) => Ok(None),
+        }
+    }
+
     fn overwrite(&self) -> Overwrite {
         Overwrite { force: self.force }
     }
@@ -175,11 +199,23 @@ impl ViewArgs {
             told.into_iter().for_each(|(part, _)| progress.update(part));
             true
         };
-        let page = api.saved_page(&choice, None, &Work::asked_by(&mut tell)).map_err(|problem| match problem {
+        let work = Work::asked_by(&mut tell);
+        let page = match self.with_source {
+            true => api.saved_page_with_source(&choice, &work).map(|page| (page.html, page.source_files)),
+            false => api.saved_page(&choice, None, &work).map(|page| (page, Vec::new())),
+        };
+        let (page, source_files) = page.map_err(|problem| match problem {
             QueryError::Bad(line) => Failure::Usage(line),
             other => Failure::fault(other),
         })?;
         drop(progress);
+        // A recording decides which files these are, so the user sees them before the page is sent to others.
+        source_files.iter().for_each(|file| say(&format!("with the source of {file}")));
+        if self.with_source && source_files.is_empty() {
+            say(
+                "no source file of the largest sites is on this machine; --source-dir names the folder of a moved tree",
+            );
+        }
         let cannot_write = |error: std::io::Error| Failure::writing_file(target, &error);
         write_file(target, self.overwrite(), |out| out.write_all(page.as_ref()).map_err(cannot_write))?;
         output.line(&format!("{}: {}", target.display(), bytes(page.len() as u64)))

@@ -3,6 +3,7 @@
 pub mod live;
 pub mod rss;
 pub mod short_names;
+pub mod source;
 pub mod sources;
 pub mod special;
 pub mod stacks;
@@ -88,6 +89,7 @@ fn tree_options(request: &Request) -> Result<TreeOptions, QueryError> {
         hidden: request.all_parameters("hide").map(str::to_owned).collect(),
         merges_recursion: word(request, "merge_recursion", &[("0", false), ("1", true)])?,
         with_library: word(request, "library", &[("0", false), ("1", true)])?,
+        splits_lines: word(request, "split", &[("function", false), ("line", true)])?,
         least_share: least_share(request)?,
     })
 }
@@ -106,6 +108,11 @@ pub fn peak(_: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
 /// `overview`: key figures, four top lists, and anomalies in words.
 pub fn overview(_: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
     json(query::overview(&choice.query, work)?)
+}
+
+/// `headline`: the peak, the site that holds most of it, and what grows steadily.
+pub fn headline(_: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
+    json(query::headline(&choice.query, work)?)
 }
 
 /// `rows`: a table.
@@ -177,7 +184,11 @@ pub fn growth(request: &Request, choice: &RequestChoice, work: &Work<'_>) -> Ans
         is_ascending: is_ascending(request)?,
         search: search(request),
     };
-    json(query::growth(&choice.query, &options, work)?)
+    let query = match word(request, "before_teardown", &[("0", false), ("1", true)])? {
+        true => query::judged_before_teardown(&choice.query, work)?,
+        false => choice.query.clone(),
+    };
+    json(query::growth(&query, &options, work)?)
 }
 
 /// `still_live`: what is live at the instant, by site, with the age of the oldest block.
@@ -195,6 +206,12 @@ pub fn compare(request: &Request, sources: &Sources, work: &Work<'_>) -> Answere
         search: search(request),
         tree: tree_options(request)?,
     };
+    let [before, after] = sides(request, sources)?;
+    json(query::compare([&before, &after], &options, work)?)
+}
+
+/// The live memory of both sides of a comparison.
+fn sides(request: &Request, sources: &Sources) -> Result<[Query; 2], QueryError> {
     let side = |name: &str| -> Result<Query, QueryError> {
         let (id, instant) = named_side(request, name)?;
         let history = Arc::clone(&sources.get(id)?.loaded()?.history);
@@ -208,7 +225,7 @@ pub fn compare(request: &Request, sources: &Sources, work: &Work<'_>) -> Answere
     let (before, mut after) = (side("a")?, side("b")?);
     // What is a wrapper in one is a wrapper in both.
     after.naming.learned = Arc::new(after.naming.learned.and(&before.naming.learned));
-    json(query::compare([&before, &after], &options, work)?)
+    Ok([before, after])
 }
 
 /// The source and the instant that a side of a comparison names.

@@ -1,6 +1,7 @@
 //! Which answers a saved page holds, and under which keys.
 
 use super::SavedChoice;
+use super::source_files;
 use super::stacks::SavedStacks;
 use crate::api::Api;
 use crate::endpoints;
@@ -20,18 +21,20 @@ const CELLS: &str = "4096";
 const GROUPINGS: [&str; 9] = ["site", "function", "line", "file", "module", "thread", "type", "heap", "task"];
 
 /// A request: its endpoint, and its parameters besides the choice. The parameters in `key` distinguish it from other requests.
-struct SavedQuestion {
-    name: &'static str,
-    key: Vec<(&'static str, String)>,
+pub struct SavedQuestion {
+    pub name: &'static str,
+    pub key: Vec<(&'static str, String)>,
     more: Vec<(&'static str, &'static str)>,
+    /// Whether its source has instants to choose from.
+    has_time: bool,
 }
 
 impl SavedQuestion {
-    fn new(name: &'static str, source: usize) -> Self {
-        Self { name, key: vec![("source", source.to_string())], more: Vec::new() }
+    pub fn new(name: &'static str, source: usize) -> Self {
+        Self { name, key: vec![("source", source.to_string())], more: Vec::new(), has_time: false }
     }
 
-    fn keyed(mut self, name: &'static str, value: &str) -> Self {
+    pub fn keyed(mut self, name: &'static str, value: &str) -> Self {
         self.key.push((name, value.to_owned()));
         self.key.sort_unstable();
         self
@@ -42,14 +45,14 @@ impl SavedQuestion {
         self
     }
 
-    fn key(&self) -> String {
+    pub fn key(&self) -> String {
         let parts: Vec<String> = self.key.iter().map(|(name, value)| format!("{name}={value}")).collect();
         format!("{}?{}", self.name, parts.join("&"))
     }
 }
 
-/// The choice for the selected source. Other sources are shown as a whole, at their end.
-struct ChosenSource {
+/// The choice for the selected source. Other sources are shown as a whole, at their peak.
+pub struct ChosenSource {
     source: Option<usize>,
     parameters: Vec<(String, String)>,
 }
@@ -60,7 +63,7 @@ impl ChosenSource {
     }
 
     /// The parameters of the choice that the page passes to a request. Its timeline covers the whole time; a comparison has its instants in its key.
-    fn parameters_of(&self, question: &SavedQuestion) -> Vec<(String, String)> {
+    pub fn parameters_of(&self, question: &SavedQuestion) -> Vec<(String, String)> {
         let names: &[&str] = match question.name {
             "timeline" => &["filter"],
             "rss" | "rss/map" => &["at", "allocator", "raw_names"],
@@ -72,7 +75,25 @@ impl ChosenSource {
         let of_other =
             question.key.iter().any(|(name, value)| ["source", "a"].contains(name) && source(value) != self.source);
         let given = self.parameters.iter().filter(|(name, _)| !of_other && names.contains(&name.as_str()));
-        given.cloned().collect()
+        let mut parameters: Vec<_> = given.filter(|(name, _)| name != "at").cloned().collect();
+        if names.contains(&"at") && question.has_time {
+            let at = self.get("at").filter(|_| !of_other).unwrap_or(DEFAULT_INSTANT);
+            parameters.extend(instant_of(question.name, at).map(|(name, value)| (name.to_owned(), value.to_owned())));
+        }
+        parameters
+    }
+}
+
+/// Where A is if the choice does not say so.
+const DEFAULT_INSTANT: &str = "peak";
+
+/// The parameter that asks for A, as the page does (`web/src/question.ts`): leaks are those of the end, growth is judged before the tear-down, and the resident memory is
+/// that of its own peak, unless another instant was chosen. Without a parameter, the end of the window is meant.
+fn instant_of<'a>(name: &str, at: &'a str) -> Option<(&'static str, &'a str)> {
+    match (name, at) {
+        ("rss" | "rss/map" | "still_live", DEFAULT_INSTANT) | ("headline", _) | (_, "end") => None,
+        ("growth", _) => Some(("before_teardown", "1")),
+        _ => Some(("at", at)),
     }
 }
 
@@ -86,6 +107,7 @@ pub fn all(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<Value
         None => api.sources.all().iter().map(|source| source.id).collect(),
     };
     let mut questions: Vec<SavedQuestion> = Vec::new();
+    let mut files: Vec<SavedFile> = Vec::new();
     for id in &ids {
         match api.sources.get(*id)?.loaded() {
             Ok(loaded) => {
@@ -95,14 +117,17 @@ pub fn all(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<Value
                 {
                     return Err(QueryError::Cancelled);
                 }
-                questions.extend(of_source(*id, &loaded));
+                let has_time = loaded.history.recording().is_some();
+                let of_source = of_source(*id, &loaded).into_iter();
+                questions.extend(of_source.map(|question| SavedQuestion { has_time, ..question }));
+                files.push(SavedFile { id: *id, has_time, started_unix_ns: loaded.history.source().start_unix_ns });
             }
             // The list of sources has the error.
             Err(_) => continue,
         }
     }
     let chosen = ChosenSource { source: wanted.source.or(ids.first().copied()), parameters: chosen };
-    questions.extend(comparisons(&ids, &chosen));
+    questions.extend(comparisons(&files, &chosen));
     let mut stacks = SavedStacks::default();
     for (at, question) in questions.iter().enumerate() {
         work.progress(at as f64 / questions.len() as f64, "collecting answers")?;
@@ -121,8 +146,14 @@ pub fn all(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<Value
             Err(problem) => return Err(problem),
         }
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let (frames, stacks) = stacks.into_values();
+    let mut texts = Map::new();
+    if wanted.with_source {
+        for id in &ids {
+            source_files::add(api, (*id, &chosen), (&frames, &stacks), (&mut answers, &mut texts), work)?;
+        }
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     Ok(json!({
         "schema": 2,
         "version": env!("CARGO_PKG_VERSION"),
@@ -131,29 +162,63 @@ pub fn all(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<Value
         "answers": answers,
         "frames": frames,
         "stacks": stacks,
+        "texts": texts,
     }))
 }
 
-/// The comparisons that the page shows by default: each file's end with its peak, and the ends of two files. For the selected file, A and B are the chosen
-/// instants, if any are chosen.
-fn comparisons(ids: &[usize], chosen: &ChosenSource) -> Vec<SavedQuestion> {
-    let compare = |a: usize, b: usize, otherwise: &str| {
-        let given = |name| chosen.get(name).filter(|_| chosen.source == Some(a));
-        let before = format!("{a}@{}", given("at").or(given("to")).unwrap_or("end"));
-        let after = format!("{b}@{}", given("b").unwrap_or(otherwise));
-        let question = SavedQuestion { name: "compare", key: Vec::new(), more: Vec::new() };
+/// The comparisons that the page shows by default: each file's peak with its end, and the peaks of two files, the older file first. For the selected file, A
+/// and B are the chosen instants, if any are chosen.
+fn comparisons(files: &[SavedFile], chosen: &ChosenSource) -> Vec<SavedQuestion> {
+    let given = |file: &SavedFile, name| chosen.get(name).filter(|_| chosen.source == Some(file.id));
+    let end = |file: &SavedFile| given(file, "to").unwrap_or("end").to_owned();
+    let instant_a = |file: &SavedFile| match given(file, "at").unwrap_or(DEFAULT_INSTANT) {
+        _ if !file.has_time => "end".to_owned(),
+        "end" => end(file),
+        at => at.to_owned(),
+    };
+    let instant_b = |first: &SavedFile, second: &SavedFile| match given(first, "b") {
+        Some(b) if second.has_time || b.parse::<u64>().is_ok() => b.to_owned(),
+        None if first.id == second.id => end(first),
+        None if second.has_time => DEFAULT_INSTANT.to_owned(),
+        _ => "end".to_owned(),
+    };
+    let compare = |first: &SavedFile, second: &SavedFile, is_reversed: bool| {
+        let mut sides = [(first.id, instant_a(first)), (second.id, instant_b(first, second))];
+        if is_reversed {
+            sides.reverse();
+        }
+        let [before, after] = sides.map(|(id, instant)| format!("{id}@{instant}"));
+        let question = SavedQuestion { name: "compare", key: Vec::new(), more: Vec::new(), has_time: first.has_time };
         question.keyed("a", &before).keyed("b", &after).keyed("by", "site")
     };
-    let mut questions: Vec<SavedQuestion> = ids.iter().map(|&id| compare(id, id, "peak")).collect();
-    let other = chosen.get("other").and_then(|id| id.parse().ok());
-    if let (Some(first), Some(second)) = (chosen.source, other.or(ids.get(1).copied())) {
-        questions.push(compare(first, second, "end"));
+    let mut questions: Vec<SavedQuestion> = files.iter().map(|file| compare(file, file, false)).collect();
+    let Some(first) = files.iter().find(|file| chosen.source == Some(file.id)) else { return questions };
+    let other = chosen.get("other").and_then(|id| id.parse::<usize>().ok());
+    let others = || files.iter().filter(|file| file.id != first.id);
+    let same_kind = others().find(|file| file.has_time == first.has_time);
+    let second = match other {
+        Some(id) => others().find(|file| file.id == id),
+        None => same_kind.or_else(|| others().next()),
+    };
+    if let Some(second) = second {
+        // As the page does: of two files that no one put in an order, the older one comes first.
+        let is_in_order = other.is_some() || second.has_time != first.has_time;
+        let is_older = second.started_unix_ns > 0 && second.started_unix_ns < first.started_unix_ns;
+        questions.push(compare(first, second, !is_in_order && is_older));
     }
     questions
 }
 
+/// A file that is saved.
+struct SavedFile {
+    id: usize,
+    has_time: bool,
+    started_unix_ns: u64,
+}
+
 fn of_source(id: usize, loaded: &Loaded) -> Vec<SavedQuestion> {
     let mut questions = vec![
+        SavedQuestion::new("headline", id),
         SavedQuestion::new("overview", id),
         SavedQuestion::new("timeline", id).with("points", "600"),
         SavedQuestion::new("peak", id),

@@ -5,6 +5,7 @@
 
 mod answers;
 mod hash;
+mod source_files;
 mod stacks;
 
 use crate::api::Api;
@@ -26,10 +27,20 @@ pub struct SavedChoice<'a> {
     pub choice: &'a str,
     /// The source that is saved; all sources if `None`.
     pub source: Option<usize>,
+    /// The page also holds the source files of the largest sites.
+    pub with_source: bool,
+}
+
+/// A page in one file.
+pub struct SavedPage {
+    /// The file.
+    pub html: String,
+    /// The source files that it holds, as the recordings name them.
+    pub source_files: Vec<String>,
 }
 
 /// The whole page, with its answers.
-pub fn page(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<String, QueryError> {
+pub fn page(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<SavedPage, QueryError> {
     let text = |name: &str| -> Result<&'static str, QueryError> {
         let file = page::file(name).map(|(_, bytes)| bytes);
         file.and_then(|bytes| std::str::from_utf8(bytes).ok())
@@ -40,6 +51,7 @@ pub fn page(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<Stri
         return Err(QueryError::failed("the page's own files cannot be put into one"));
     }
     let data = answers::all(api, wanted, work)?;
+    let source_files = data["texts"].as_object().into_iter().flat_map(|texts| texts.keys().cloned()).collect();
     let policy = format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; style-src-attr 'unsafe-inline'; \
          img-src data: blob:; base-uri 'none'; form-action 'none'",
@@ -57,7 +69,7 @@ pub fn page(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<Stri
         let at = frame.rfind(place).ok_or_else(|| QueryError::Failed(format!("the page has no {place}")))?;
         whole.replace_range(at..at + place.len(), &content);
     }
-    Ok(whole)
+    Ok(SavedPage { html: whole, source_files })
 }
 
 /// JSON that an HTML parser cannot take for anything else.

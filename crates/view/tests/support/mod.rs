@@ -72,7 +72,10 @@ impl Running {
     }
 
     pub fn opening(files: &[PathBuf], opener: Box<dyn Opener>, collector: Option<Box<dyn LiveProcesses>>) -> Self {
-        let api = Arc::new(Api::new(Sources::new(files, opener), collector));
+        Self::serving(Arc::new(Api::new(Sources::new(files, opener), collector)))
+    }
+
+    pub fn serving(api: Arc<Api>) -> Self {
         let server = Server::bind(0).unwrap();
         let (port, token, address) = (server.port(), server.token().to_owned(), server.address());
         let address_for_once = server.address_for_once().unwrap();
