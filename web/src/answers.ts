@@ -1,6 +1,6 @@
 // What the server answers: docs/api.md, as types. Answers to questions are in query.ts, which is generated; documents of the command are here.
 // Nothing here is checked at run time; views take missing members as absent.
-import type { Figures, Metric, Nanos } from "./query";
+import type { Figures, Metric, Nanos, SourceLines } from "./query";
 
 export * from "./query";
 
@@ -43,6 +43,15 @@ export interface Sources {
   schema: number;
   version: string;
   sources: Source[];
+}
+
+/** A source file, and the memory of its lines. */
+export interface SourceCode extends SourceLines {
+  /** Where it is on the server's machine. */
+  found: string | null;
+  text: string | null;
+  problem: { kind: string; what: string } | null;
+  has_editor: boolean;
 }
 
 export interface Process {

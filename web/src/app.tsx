@@ -3,14 +3,16 @@ import { open } from "./answer";
 import type { Measure, Metric } from "./answers";
 import { server, serverGone } from "./api";
 import { length, unit, when } from "./clock";
-import { choice, choose, fragmentOf, ignored, isSavedChoice, parseChoice } from "./choice";
+import { choice, choose, DEFAULT, fragmentOf, type NamedInstant, ignored, isSavedChoice, parseChoice } from "./choice";
 import { Filters } from "./filters";
 import * as format from "./format";
 import { Help, helpShown } from "./help";
 import { MemoryKinds } from "./kinds";
+import { ContextMenu } from "./menu";
 import { CopyLink } from "./link";
 import { clean } from "./names";
 import { saved, savedChoice } from "./saved";
+import { SourcePanel } from "./source";
 import { growing, has, isObjectLog, metric, metrics, other, source, sources, sourcesProblem, titleOf } from "./sources";
 import { instantOf, instantOfB, showRange, wholeRange } from "./timeline/range";
 import { Timeline } from "./timeline/timeline";
@@ -43,9 +45,13 @@ export function App() {
         </div>
       </nav>
       {view !== "live" && !isOfWholeFile && source.value && <div class="bar choices">{hasFilters && <><MemoryKinds /><Filters /></>}<WindowLine /></div>}
+      <div class="view-and-source">
       <main class="view" aria-labelledby={`tab-${view}`}>
         {known && source.value === null && view !== "live" ? <p class="nothing">{sources.value!.length ? "There is no such file any more: choose one above." : "Nothing is open yet."}</p> : known && view ? LIST[view].show() : !sourcesProblem.value && !serverGone.value && <p class="nothing">Opening…</p>}
       </main>
+      <SourcePanel />
+      </div>
+      <ContextMenu />
       {helpShown.value && <Help />}
     </div>
   );
@@ -82,7 +88,7 @@ function factsOf(): string {
   if (file.duration_ns > 0 && has("timeline")) parts.push(length(file.duration_ns));
   if (file.timed === false && has("timeline")) parts.push(unit() === "line" ? "no times in the log" : `counts ${unit()}s instead of time`);
   if (file.events > 0 && has("timeline")) parts.push(`${format.count(file.events)} ${has("states") ? "states" : "events"}`);
-  if (typeof file.reading === "number") parts.push(`being read: ${Math.floor(file.reading * 100)} %`);
+  if (typeof file.reading === "number") parts.push(`being read: ${Math.floor(file.reading * 100)}%`);
   if (file.estimated) parts.push(`estimates${file.sampling ? `, ${file.sampling}` : ""}`);
   return parts.join(" · ");
 }
@@ -110,7 +116,7 @@ function Problems() {
 
 function showWhatIsSaved(): void {
   const { source: file, from, to, at, filters } = parseChoice(savedChoice());
-  choose(file === choice.value.source ? { from, to, at, filters } : { from: null, to: null, at: null, filters: [] });
+  choose(file === choice.value.source ? { from, to, at, filters } : { from: null, to: null, at: DEFAULT.at, filters: [] });
 }
 
 const METRIC_TITLES: { [metric: string]: string } = {
@@ -143,8 +149,8 @@ function MeasureChoice() {
 }
 
 /** "peak, 1.2s"; while it is not known where that is, "peak". */
-function peakAnd(name: "peak" | "rss-peak", at: number | null, file = source.value): string {
-  const title = name === "peak" ? "peak" : "RSS peak";
+function peakAnd(name: NamedInstant, at: number | null, file = source.value): string {
+  const title = { peak: "peak", "rss-peak": "RSS peak", end: "end" }[name];
   return at === null ? title : `${title}, ${when(at, file)}`;
 }
 
@@ -167,7 +173,8 @@ function WindowLine() {
       {b !== null ? <span class="instant-b">B <b>{typeof b === "string" ? peakAnd(b, instantB, other.value) : when(instantB ?? 0, other.value)}</b></span> : null}
       <button type="button" class="quiet" title="Put A at the peak (p)" onClick={() => choose({ at: "peak" })}>A to peak</button>
       {file.rss_peak && <button type="button" class="quiet" title="Put A where RSS is highest (r)" onClick={() => choose({ at: "rss-peak" })}>to RSS peak</button>}
-      <button type="button" class="quiet" title="Put B where A is, or take it away (b)" onClick={() => choose({ b: b === null ? a ?? "peak" : null })}>{b === null ? "set B" : "no B"}</button>
+      <button type="button" class="quiet" title="Put A at the end of the window (e)" onClick={() => choose({ at: "end" })}>to end</button>
+      <button type="button" class="quiet" title="Put B where A is, or take it away (b)" onClick={() => choose(b === null ? { b: a ?? "peak", other: file.id } : { b: null })}>{b === null ? "set B" : "no B"}</button>
     </span>
   );
 }

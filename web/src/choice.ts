@@ -11,8 +11,9 @@ export type Grouping = (typeof GROUPINGS)[number];
 /** The parts of the view of resident memory. */
 export const RSS_PARTS = ["rows", "sites", "types", "files", "map"] as const;
 export type RssPart = (typeof RSS_PARTS)[number];
-/** An instant, or the name of one: that of most live memory, that of most resident memory. */
-export type Instant = Nanos | "peak" | "rss-peak";
+/** An instant, or the name of one: that of most live memory, that of most resident memory, the end of the window. */
+export type NamedInstant = "peak" | "rss-peak" | "end";
+export type Instant = Nanos | NamedInstant;
 
 export interface Choice {
   view: View;
@@ -24,8 +25,8 @@ export interface Choice {
   left: Nanos | null;
   right: Nanos | null;
   /** Handle A: the instant at which things are live. */
-  at: Instant | null;
-  /** Handle B, and the file it is in if it is another one. */
+  at: Instant;
+  /** Handle B, and the file it is in. Null: what Compare begins with. */
   b: Instant | null;
   other: number | null;
   metric: Metric;
@@ -46,6 +47,8 @@ export interface Choice {
   merge: boolean;
   /** Whether frames of language libraries and of what runs before `main` are shown. */
   library: boolean;
+  /** Whether each line of a function is a node of the flame graph. */
+  lines: boolean;
   /** The node of the flame graph that fills it: which child of the root, which child of that, … Of the heap's pages, those that fill the picture: `0-512`. */
   node: string;
   /** How Compare shows what changed. */
@@ -55,13 +58,17 @@ export interface Choice {
   curves: string[];
   /** A row, an object, a block that is looked at closely. */
   pick: string;
+  /** The source that is shown beside the view: "path:line". */
+  source_file: string;
+  /** Whether its lines have only what they allocate themselves. */
+  source_self: boolean;
   theme: "" | "light" | "dark";
   palette: "" | "safe";
 }
 
 export const DEFAULT: Choice = {
-  view: "overview", source: 0, from: null, to: null, left: null, right: null, at: null, b: null, other: null, metric: "live", measure: "bytes", filters: [],
-  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], allocators: [], raw_names: false, merge: false, library: false, node: "", compared: "table", part: "rows", curves: [], pick: "",
+  view: "overview", source: 0, from: null, to: null, left: null, right: null, at: "peak", b: null, other: null, metric: "live", measure: "bytes", filters: [],
+  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], allocators: [], raw_names: false, merge: false, library: false, lines: false, node: "", compared: "table", part: "rows", curves: [], pick: "", source_file: "", source_self: false,
   theme: "", palette: "",
 };
 
@@ -122,7 +129,7 @@ export function parseChoice(fragment: string, wrong: string[] = []): Choice {
   }
   choice.left = natural("left");
   choice.right = natural("right");
-  choice.at = namedInstant(given.get("at")) ?? natural("at");
+  choice.at = namedInstant(given.get("at")) ?? natural("at") ?? DEFAULT.at;
   choice.b = namedInstant(given.get("b")) ?? natural("b");
   choice.other = natural("other");
   choice.metric = oneOf("metric", METRICS, DEFAULT.metric);
@@ -138,11 +145,14 @@ export function parseChoice(fragment: string, wrong: string[] = []): Choice {
   choice.focus = given.get("focus") ?? "";
   choice.merge = given.get("merge") === "1";
   choice.library = given.get("library") === "1";
+  choice.lines = given.get("lines") === "1";
   choice.node = given.get("node") ?? "";
   choice.compared = oneOf("compared", ["table", "flame"], DEFAULT.compared);
   choice.part = oneOf("part", RSS_PARTS, DEFAULT.part);
   choice.curves = given.getAll("curve");
   choice.pick = given.get("pick") ?? "";
+  choice.source_file = given.get("source_file") ?? "";
+  choice.source_self = given.get("source_self") === "1";
   choice.theme = given.get("dark") === "1" ? "dark" : oneOf("theme", ["light", "dark"], "" as never);
   choice.palette = oneOf("palette", ["safe"], "" as never);
   choice.filters = given.getAll("filter").filter((filter) => isFilter(filter) || (note("filter", filter), false));
@@ -152,8 +162,8 @@ export function parseChoice(fragment: string, wrong: string[] = []): Choice {
   return choice;
 }
 
-function namedInstant(text: string | null): "peak" | "rss-peak" | null {
-  return text === "peak" || text === "rss-peak" ? text : null;
+function namedInstant(text: string | null): NamedInstant | null {
+  return text === "peak" || text === "rss-peak" || text === "end" ? text : null;
 }
 
 export function fragmentOf(choice: Choice): string {
@@ -180,7 +190,7 @@ export const ignored = signal<string[]>([]);
 export const choice = signal<Choice>(chosenInAddress());
 
 /** What a saved page has is of one window, one instant of it, and certain filters; of another file, of all of it. */
-const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], types: [], timeline: ["filters"], rss: ["at", "allocators", "raw_names"], "rss/map": ["at", "allocators", "raw_names"], peak: ["from", "to", "filters"], compare: ["from", "to", "filters", "allocators", "raw_names"] };
+const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], types: [], timeline: ["filters"], rss: ["at", "allocators", "raw_names"], "rss/map": ["at", "allocators", "raw_names"], peak: ["from", "to", "filters"], headline: ["from", "to", "filters", "allocators", "raw_names"], compare: ["from", "to", "filters", "allocators", "raw_names"] };
 
 /** Whether the answers of a saved page are answers to what is chosen now. */
 export function isSavedChoice(path: string): boolean {
@@ -192,7 +202,7 @@ export function isSavedChoice(path: string): boolean {
 
 /** Things that follow from others: another file has other times, another view has other rows. */
 const FORGOTTEN: { [key in keyof Choice]?: (keyof Choice)[] } = {
-  source: ["from", "to", "left", "right", "at", "b", "filters", "focus", "hide", "node", "pick", "search"],
+  source: ["from", "to", "left", "right", "at", "b", "filters", "focus", "hide", "node", "pick", "search", "source_file"],
   view: ["sort", "order", "pick", "search", "node"],
   part: ["sort", "order", "pick", "search", "node"],
   by: ["sort", "order", "pick"],
@@ -200,6 +210,7 @@ const FORGOTTEN: { [key in keyof Choice]?: (keyof Choice)[] } = {
   direction: ["node"],
   focus: ["node"],
   library: ["node"],
+  lines: ["node"],
   allocators: ["node", "pick"],
   raw_names: ["node", "pick"],
 };

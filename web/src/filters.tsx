@@ -53,7 +53,8 @@ export function describe(filter: string): string {
     case "live": return `live at ${/^\d+$/.test(rest) ? when(Number(rest)) : rest}`;
     case "thread": {
       const name = source.value?.threads?.find((thread) => String(thread.id) === rest)?.name;
-      return `thread ${name ? clean(name) : rest}`;
+      const isShared = (source.value?.threads?.filter((thread) => thread.name === name).length ?? 0) > 1;
+      return `thread ${name ? `${clean(name)}${isShared ? ` (${rest})` : ""}` : rest}`;
     }
     case "inside": case "outside": {
       const [mode, ...text] = rest.split(":");
@@ -108,9 +109,8 @@ function NewFilter({ close }: { close: () => void }) {
     if (kind === "freed" && when !== "range") return `freed:${when}`;
     if (kind === "lifetime" || kind === "allocated" || kind === "freed") return `${kind}:${parsed(low, parseTime)}..${parsed(high, parseTime)}`;
     if (kind === "live") return `live:${parsed(low, parseTime) || 0}`;
-    const value = text || (kind === "thread" ? String(file?.threads?.[0]?.id ?? "") : kind === "heap" ? file?.heaps?.[0] ?? "" : kind === "task" ? file?.tasks?.[0] ?? "" : "");
-    if (!value) throw new Error("a value is needed");
-    return `${kind}:${value}`;
+    if (!text) throw new Error(`choose a ${kind}`);
+    return `${kind}:${text}`;
   };
   const submit = (event: Event) => {
     event.preventDefault();
@@ -151,14 +151,15 @@ function NewFilter({ close }: { close: () => void }) {
       {kind === "live" && field("Instant", low, setLow, isTimed() ? "at 1.5s" : "at line 100")}
       {kind === "thread" && (
         <select aria-label="Thread" value={text} onChange={(event) => setText(event.currentTarget.value)}>
+          <option value="">choose a thread</option>
           {file?.threads?.map((thread) => <option value={String(thread.id)} key={thread.id}>{thread.name ? `${clean(thread.name)} (${thread.id})` : thread.id}</option>)}
         </select>
       )}
       {kind === "heap" && (
-        <select aria-label="Heap" value={text} onChange={(event) => setText(event.currentTarget.value)}>{file?.heaps?.map((heap) => <option value={heap} key={heap}>{clean(heap)}</option>)}</select>
+        <select aria-label="Heap" value={text} onChange={(event) => setText(event.currentTarget.value)}><option value="">choose a heap</option>{file?.heaps?.map((heap) => <option value={heap} key={heap}>{clean(heap)}</option>)}</select>
       )}
       {kind === "task" && (
-        <select aria-label="Task" value={text} onChange={(event) => setText(event.currentTarget.value)}>{file?.tasks?.map((task) => <option value={task} key={task}>{clean(task)}</option>)}</select>
+        <select aria-label="Task" value={text} onChange={(event) => setText(event.currentTarget.value)}><option value="">choose a task</option>{file?.tasks?.map((task) => <option value={task} key={task}>{clean(task)}</option>)}</select>
       )}
       {(kind === "type" || kind === "module") && <input aria-label="Name" list="filter-names" value={text} placeholder={kind} size={26} onInput={(event) => setText(event.currentTarget.value)} />}
       {named && <Names by={named} search={mode === "regex" && named === "function" ? "" : text} />}

@@ -20,7 +20,7 @@ export function listenForKeys(): void {
 }
 
 function press(key: string): boolean {
-  const { from, to, at, b, pick } = choice.value;
+  const { from, to, at, b, pick, source_file } = choice.value;
   const duration = source.value?.duration_ns ?? 0;
   if (/^[1-9]$/.test(key)) {
     const view = offeredViews()[Number(key) - 1];
@@ -28,7 +28,12 @@ function press(key: string): boolean {
     return true;
   }
   switch (key) {
-    case "Escape": choose({ pick: "" }); return pick !== "";
+    case "Escape": choose(source_file ? { source_file: "" } : { pick: "" }); return source_file !== "" || pick !== "";
+    case "s": {
+      const link = document.querySelector<HTMLElement>(".picked .source-link[data-own]") ?? document.querySelector<HTMLElement>(".picked .source-link");
+      link?.click();
+      return link !== null;
+    }
     case "?": helpShown.value = true; return true;
     case "/": {
       const field = document.querySelector<HTMLInputElement>("input[type=search]");
@@ -44,7 +49,8 @@ function press(key: string): boolean {
     case "x": choose({ from: null, to: null }); return true;
     case "p": choose({ at: "peak" }); return true;
     case "r": if (source.value?.rss_peak) choose({ at: "rss-peak" }); return true;
-    case "b": choose({ b: b === null ? instantOf(at, to ?? duration) ?? "peak" : null }); return true;
+    case "e": choose({ at: "end" }); return true;
+    case "b": choose(b === null ? { b: instantOf(at, to ?? duration) ?? "peak", other: choice.value.source } : { b: null }); return true;
     case "[": zoom(1 / 0.7, null, false); return true;
     case "]": zoom(0.7, null, false); return true;
     default: return false;

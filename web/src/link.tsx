@@ -5,19 +5,25 @@ import { choice, fragmentOf } from "./choice";
 
 const TOLD_FOR = 2000;
 
+/** Copies a text; where the clipboard is not ours, it is copied by hand. */
+export async function copyText(text: string, question: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    window.prompt(question, text);
+    return false;
+  }
+}
+
 export function CopyLink() {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
     const { address } = await ask<{ address: string }>("link", new URLSearchParams(), AbortSignal.timeout(5000));
     const link = `${address}#${fragmentOf(choice.value)}`;
-    try {
-      await navigator.clipboard.writeText(link);
-      setCopied(true);
-      window.setTimeout(() => setCopied(false), TOLD_FOR);
-    } catch {
-      // Where the clipboard is not ours, it is copied by hand.
-      window.prompt("The link to what is shown:", link);
-    }
+    if (!(await copyText(link, "The link to what is shown:"))) return;
+    setCopied(true);
+    window.setTimeout(() => setCopied(false), TOLD_FOR);
   };
   // A server that does not answer is told of at the top.
   return <button type="button" id="copy-link" title="A link to what is shown, for any browser on this machine (l)" onClick={() => void copy().catch(() => {})}><span role="status">{copied ? "Copied" : "Copy link"}</span></button>;

@@ -88,19 +88,29 @@ export type Row = {
   detail?: string;
 } & Interval;
 
+/** What some rows have together, each without its callees. */
+export type Found = {
+  /** The value of the metric. */
+  value: number;
+  /** The blocks. */
+  blocks: number;
+};
+
 /** A table. */
 export type Rows = {
   /** The instant of the measurement; the end of the window for metrics of a window. */
   at_ns: number;
   /** The figures of everything together. */
   total: Figures & Interval;
+  /** What the rows that the search finds have together, also those that are not in `rows`. */
+  found: Found;
   /** How many rows there are, also those that are not in `rows`. */
   count: number;
   /** The rows. */
   rows: Array<Row>;
 };
 
-/** The largest sites by four metrics. */
+/** The largest sites by five metrics. */
 export type TopRows = {
   /** Live at the instant. */
   live: Array<Row>;
@@ -110,6 +120,8 @@ export type TopRows = {
   allocated: Array<Row>;
   /** Temporary allocations. */
   temporary: Array<Row>;
+  /** Allocated in the window and never freed. */
+  leaked: Array<Row>;
 };
 
 /** Key figures and top lists. */
@@ -126,6 +138,54 @@ export type Overview = {
   anomalies: Array<string>;
   /** Notes for the reader, in words. */
   notes: Array<string>;
+};
+
+/** The site that holds most. */
+export type HeadlineSite = {
+  /** Its number. */
+  id: number;
+  /** Its name, for people. */
+  key: string;
+  /** The frame that names it. */
+  frame: Frame | null;
+  /** Its bytes. */
+  bytes: number;
+  /** Its blocks. */
+  blocks: number;
+  /** Its share of all bytes, from 0 to 1. */
+  share: number;
+};
+
+/** The sites that grow steadily, added up. */
+export type SteadyGrowth = {
+  /** Bytes that they allocated in the window and that are live at its end. */
+  bytes: number;
+  /** The number of these sites. */
+  sites: number;
+  /** The birth of the oldest of these blocks. */
+  since_ns: number;
+  /** The number of the site that grows most. */
+  id: number;
+  /** Its name, for people. */
+  key: string;
+  /** The frame that names it. */
+  frame: Frame | null;
+};
+
+/** The first things to know about a window. */
+export type Headline = {
+  /** The instant of the most live memory; of a snapshot its only instant. */
+  at_ns: number;
+  /** Bytes that pass the filters and are live then. */
+  bytes: number;
+  /** Their blocks. */
+  blocks: number;
+  /** The site that holds most of them. */
+  top: HeadlineSite | null;
+  /** What grows steadily. */
+  steady: SteadyGrowth | null;
+  /** The last instant before the program's tear-down, if the window ends with one: leaks and growth are judged there. */
+  before_teardown_ns: number | null;
 };
 
 /** An instant, and the bytes that were live then. */
@@ -234,6 +294,8 @@ export type Tree = {
   node_before?: Array<number>;
   /** In comparisons: each node's value after. */
   node_after?: Array<number>;
+  /** The nodes that are calls of the language's library, or of a wrapper, below the line that makes them. Other such frames are hidden. */
+  library_calls?: Array<number>;
   /** The value of the whole. */
   total: number;
   /** The nodes that are too small to be shown. */
@@ -418,6 +480,52 @@ export type Compare = {
   rows: Array<Change>;
   /** A flame graph of both sides. */
   tree: Tree;
+};
+
+/** The memory of a line, or of a file. */
+export type LineFigures = {
+  /** What it allocates itself. */
+  self: number;
+  /** The blocks of `self`. */
+  blocks: number;
+  /** The same with everything that it calls. */
+  total: number;
+  /** The blocks of `total`. */
+  total_blocks: number;
+};
+
+/** How much a line, or a file, changed: the differences are taken first and rounded last. */
+export type LineChange = {
+  /** The figures of side A. */
+  before: LineFigures;
+  /** How much `self` changed. */
+  self: number;
+  /** How much `total` changed. */
+  total: number;
+};
+
+/** A line that has memory. */
+export type SourceLine = {
+  /** Its number; 0 for calls whose line is not known. */
+  line: number;
+  /** Its memory; of a comparison, that of side B. */
+  figures: LineFigures;
+  /** Of a comparison: how it changed. */
+  change?: LineChange;
+};
+
+/** The lines of a file that have memory. */
+export type SourceLines = {
+  /** The file, as the source names it. */
+  file: string;
+  /** The instant of the measurement; of a comparison, that of side B. */
+  at_ns: number;
+  /** The memory of the file, each stack counted once. */
+  figures: LineFigures;
+  /** Of a comparison: how the file changed. */
+  change?: LineChange;
+  /** The lines, in order. */
+  lines: Array<SourceLine>;
 };
 
 /** A site, or an owner, whose blocks survive. */

@@ -1,7 +1,7 @@
 // The questions that views ask, with the choice in them.
 import type { Question } from "./answer";
-import { choice } from "./choice";
-import { source } from "./sources";
+import { choice, DEFAULT, type Instant } from "./choice";
+import { has, source } from "./sources";
 
 type Extra = { [name: string]: string | number | boolean | null | undefined | string[] };
 
@@ -9,8 +9,19 @@ type Extra = { [name: string]: string | number | boolean | null | undefined | st
 export function about(path: string, extra: Extra = {}): Question | null {
   const file = source.value;
   if (!file) return null;
-  const { from, to, at, filters } = choice.value;
-  return question(path, { source: file.id, from, to, at, filter: filters, ...naming(), ...extra });
+  const { from, to, filters } = choice.value;
+  return question(path, { source: file.id, from, to, at: instantA(), filter: filters, ...naming(), ...extra });
+}
+
+/** A as the server is asked for it. Null: the end of the window, or the only instant that there is. */
+export function instantA(): Exclude<Instant, "end"> | null {
+  const { at } = choice.value;
+  return at === "end" || !has("timeline") ? null : at;
+}
+
+/** What was never freed is known at the end; A counts only where it was placed. */
+export function instantOfLeaks(): Extra {
+  return choice.value.at === DEFAULT.at ? { at: null } : {};
 }
 
 /** How rows are to be named. */

@@ -8,6 +8,8 @@ interface Saved extends StackTable {
   saved?: string;
   choice?: string;
   answers: { [key: string]: unknown };
+  /** The source files that are in the page, by the paths that the recording names. */
+  texts?: { [file: string]: string };
 }
 
 function read(): Saved | null {
@@ -28,7 +30,12 @@ export function savedChoice(): string {
   return saved?.choice ?? "";
 }
 
-const IN_KEYS = ["a", "address", "b", "by", "direction", "metric", "source"];
+/** True if answers about a file are in this page, or come from the server. */
+export function isAnswered(source: number): boolean {
+  return saved === null || Object.hasOwn(saved.answers, `overview?source=${source}`);
+}
+
+const IN_KEYS = ["a", "address", "b", "by", "direction", "file", "metric", "source"];
 
 export function keyOf(path: string, parameters: URLSearchParams): string {
   const kept = IN_KEYS.flatMap((name) => {
@@ -41,5 +48,12 @@ export function keyOf(path: string, parameters: URLSearchParams): string {
 /** The answer that is in this page, or undefined. */
 export function savedAnswer(path: string, parameters: URLSearchParams): unknown {
   const key = keyOf(path, parameters);
-  return saved && Object.hasOwn(saved.answers, key) ? saved.answers[key] : undefined;
+  const answer = saved && Object.hasOwn(saved.answers, key) ? saved.answers[key] : undefined;
+  const file = parameters.get("file");
+  return path === "source" && answer && file !== null && hasSavedText(file) ? { ...answer, found: null, text: saved!.texts![file], problem: null, has_editor: false } : answer;
+}
+
+/** Whether a source file is in this page. */
+export function hasSavedText(file: string): boolean {
+  return Object.hasOwn(saved?.texts ?? {}, file);
 }

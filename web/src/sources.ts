@@ -4,7 +4,7 @@ import type { Metric, Source, Sources } from "./answers";
 import { ask, Failure, serverGone } from "./api";
 import { choice, GROUPINGS, METRICS, type Grouping } from "./choice";
 import { clean } from "./names";
-import { saved } from "./saved";
+import { isAnswered, saved } from "./saved";
 
 export const sources = signal<Source[] | null>(null);
 export const version = signal("");
@@ -17,9 +17,17 @@ export function offeredGroupings(): readonly Grouping[] {
   return GROUPINGS.filter((by) => by !== "task" || (source.value?.tasks?.length ?? 0) > 0 || choice.value.by === "task");
 }
 export const other = computed<Source | null>(() => {
-  const id = choice.value.other;
-  return id === null ? source.value : sources.value?.find((each) => each.id === id) ?? null;
+  const { other: id, b } = choice.value;
+  if (id !== null) return sources.value?.find((each) => each.id === id) ?? null;
+  return (b === null ? secondFile() : null) ?? source.value;
 });
+
+/** Opened with two files, those two are compared: another file of the same kind as the chosen one. */
+function secondFile(): Source | null {
+  const file = source.value;
+  const isTimed = (each: Source) => each.has.includes("timeline");
+  return sources.value?.find((each) => file !== null && each.id !== file.id && !each.problem && isAnswered(each.id) && isTimed(each) === isTimed(file)) ?? null;
+}
 
 /** Changes when a file did, or when all of it was read: what it answered before is then of the past. */
 export const revision = computed(() => {

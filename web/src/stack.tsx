@@ -4,6 +4,7 @@ import { addFilter, choice, choose, treatAsAllocator } from "./choice";
 import * as format from "./format";
 import { clean, shown } from "./names";
 import { saved } from "./saved";
+import { hasSource, SourceLink } from "./source";
 import { hasBlockTypes } from "./sources";
 
 /** A frame's name as it is shown. */
@@ -17,7 +18,7 @@ function wholeName(frame?: Frame | null): string {
 }
 
 /** What a frame is called, by the page and the server: its function, or where in its module its code lies, or its source line. */
-function nameOf(frame?: Frame | null): string | null {
+export function nameOf(frame?: Frame | null): string | null {
   if (!frame || frame.function) return frame?.function ?? null;
   if (frame.module && frame.offset) return `${frame.module.slice(frame.module.lastIndexOf("/") + 1)}+${frame.offset}`;
   return frame.file && frame.line ? `${frame.file}:${frame.line}` : frame.file || null;
@@ -82,13 +83,15 @@ export function FunctionActions({ name }: { name: string }) {
   );
 }
 
-export function Stack({ stack, site }: { stack: Frame[]; site?: number | null }) {
+export function Stack({ stack, site, named }: { stack: Frame[]; site?: number | null; named?: Frame | null }) {
+  // The key `s` shows the source of the frame that names the row.
+  const own = stack.find((frame) => named && frame.function === named.function && frame.file === named.file && frame.line === named.line) ?? ownFrame(stack);
   return (
     <div class="stack">
       {site !== null && site !== undefined && <p class="actions"><button type="button" onClick={() => addFilter(`site:${site}`)}>Only this site</button></p>}
       {foldedStack(stack).map((run, index) => (run.length >= LEAST_FOLDED && isLibrary(run[0])
-        ? <details key={index}><summary>{format.count(run.length)} frames of the library, from {functionOf(run[0])}</summary><Frames frames={run} /></details>
-        : <Frames key={index} frames={run} />))}
+        ? <details key={index}><summary>{format.count(run.length)} frames of the library, from {functionOf(run[0])}</summary><Frames frames={run} own={own} /></details>
+        : <Frames key={index} frames={run} own={own} />))}
       {stack.length === 0 && <p class="nothing">No stack is known.</p>}
     </div>
   );
@@ -107,7 +110,7 @@ function foldedStack(stack: Frame[]): Frame[][] {
   return runs;
 }
 
-function Frames({ frames }: { frames: Frame[] }) {
+function Frames({ frames, own }: { frames: Frame[]; own?: Frame }) {
   return (
     <ol>
       {frames.map((frame, index) => (
@@ -115,7 +118,9 @@ function Frames({ frames }: { frames: Frame[] }) {
           {nameOf(frame)
             ? <button type="button" class="frame" title={`${wholeName(frame)}\nFocus the flame graph on this function`} onClick={() => choose({ view: "flame", focus: nameOf(frame)! })}>{functionOf(frame)}</button>
             : <code>{functionOf(frame)}</code>}
-          <small title={clean(frame.file ?? frame.module ?? "")}>{clean(format.place(frame.file, frame.line) || format.shortPath(frame.module ?? ""))}</small>
+          {hasSource(frame)
+            ? <SourceLink frame={frame} own={frame === own} />
+            : <small title={clean(frame.file ?? frame.module ?? "")}>{clean(format.place(frame.file, frame.line) || format.shortPath(frame.module ?? ""))}</small>}
         </li>
       ))}
     </ol>

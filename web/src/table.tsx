@@ -1,6 +1,8 @@
 // A table of any length: only the rows on the screen exist. Rows may still be on their way; `need` asks for those that are looked at.
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { isMenuKey, isRightClick, MoreButton, openMenu, openMenuAt } from "./menu";
+import type { Subject } from "./subject";
 
 export interface Column<Row> {
   name: string;
@@ -24,6 +26,8 @@ interface Props<Row> {
   onSort?: (name: string, order: "asc" | "desc") => void;
   selected?: number;
   onSelect?: (index: number, row: Row) => void;
+  /** What the menu of a row is about. */
+  subject?: (row: Row) => Subject | null;
   rowHeight?: number;
   empty?: string;
   /** Another one starts at the top again. */
@@ -38,6 +42,7 @@ export function Table<Row>(props: Props<Row>) {
   const body = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 0 });
   const [active, setActive] = useState(-1);
+  const [hovered, setHovered] = useState(-1);
   const selected = props.selected ?? active;
 
   useLayoutEffect(() => {
@@ -49,6 +54,7 @@ export function Table<Row>(props: Props<Row>) {
     body.current!.scrollTop = 0;
     setView((now) => ({ ...now, top: 0 }));
     setActive(-1);
+    setHovered(-1);
   }, [props.identity]);
 
   const fullHeight = count * rowHeight;
@@ -74,7 +80,17 @@ export function Table<Row>(props: Props<Row>) {
     if (stretched ? wanted < first || wanted >= last - 2 : top < element.scrollTop) element.scrollTop = top;
     else if (!stretched && top + rowHeight > element.scrollTop + view.height) element.scrollTop = top + rowHeight - view.height;
   };
+  const subjectAt = (index: number): Subject | null => {
+    const row = index >= 0 && index < count ? props.row(index) : undefined;
+    return row === undefined ? null : props.subject?.(row) ?? null;
+  };
   const keys = (event: KeyboardEvent) => {
+    if (isMenuKey(event) && props.subject) {
+      const element = body.current!.querySelector(".table-row.selected");
+      if (element) openMenuAt(subjectAt(selected), element);
+      event.preventDefault();
+      return;
+    }
     const page = Math.max(1, visible - 2);
     const by = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page }[event.key];
     if (by !== undefined) move(selected < 0 ? (by > 0 ? first : 0) : selected + by);
@@ -85,6 +101,8 @@ export function Table<Row>(props: Props<Row>) {
     event.stopPropagation();
   };
   const indices = Array.from({ length: Math.max(0, last - first) }, (_, index) => first + index);
+  const withMore = hovered >= first && hovered < last ? hovered : selected >= first && selected < last ? selected : -1;
+  const more = subjectAt(withMore);
   return (
     <div class="table" role="grid" aria-label={props.label} aria-rowcount={count + 1}>
       <div class="table-head" role="row" style={{ gridTemplateColumns: template }}>
@@ -100,7 +118,7 @@ export function Table<Row>(props: Props<Row>) {
           );
         })}
       </div>
-      <div class="table-body" role="rowgroup" ref={body} tabIndex={0} aria-label={`${props.label}: rows`} onKeyDown={keys} onScroll={(event) => setView({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}>
+      <div class="table-body" role="rowgroup" ref={body} tabIndex={0} aria-label={`${props.label}: rows`} onKeyDown={keys} onPointerLeave={() => setHovered(-1)} onScroll={(event) => setView({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}>
         {count === 0 && <p class="nothing">{props.empty ?? "Nothing matches."}</p>}
         <div style={{ height: `${height}px`, position: "relative" }}>
           <div style={{ transform: `translateY(${offset}px)` }}>
@@ -108,11 +126,13 @@ export function Table<Row>(props: Props<Row>) {
               const row = props.row(index);
               return (
                 <div role="row" key={index} aria-rowindex={index + 2} aria-selected={index === selected} class={`table-row${index === selected ? " selected" : ""}`} style={{ gridTemplateColumns: template, height: `${rowHeight}px` }}
-                  onClick={() => row !== undefined && move(index)}>
+                  onClick={() => row !== undefined && move(index)} onPointerEnter={() => setHovered(index)}
+                  onContextMenu={props.subject && ((event) => { if (isRightClick(event)) openMenu(subjectAt(index), { x: event.clientX, y: event.clientY }); })}>
                   {row === undefined ? <div role="gridcell" class="later">…</div> : columns.map((column) => <div role="gridcell" key={column.name} class={column.numeric ? "numeric" : ""}>{column.cell(row)}</div>)}
                 </div>
               );
             })}
+            {more && <MoreButton subject={more} style={{ top: `${(withMore - first) * rowHeight + (rowHeight - 20) / 2}px` }} />}
           </div>
         </div>
       </div>

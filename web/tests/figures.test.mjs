@@ -110,9 +110,9 @@ function duration(ns) {
 
 /** What the page must show, view by view, in the form in which `read` finds it. */
 const EXPECTED = {
-  overview({ file, window, filter, at = window.to }) {
+  overview({ file, window, filter, at = "peak" }) {
     const { replay } = file;
-    const counted = (metric) => replay.counted(metric, window, at, filter);
+    const counted = (metric) => replay.counted(metric, window, at === "end" ? window.to : at, filter);
     const total = (metric) => sum(counted(metric));
     const events = counters(file, window, filter);
     const peak = replay.peak(window, filter);
@@ -129,12 +129,13 @@ const EXPECTED = {
       figures.temporary_allocations = { value: part, note: whole > 0 && part <= whole ? `${percent(part, whole)} of allocations` : null };
     }
     for (const [name, figure] of Object.entries(figures)) figure.text = name.endsWith("_bytes") ? bytes(figure.value) : count(figure.value);
-    const tops = metricsOf(file).filter((metric) => !["freed", "leaked"].includes(metric)).map((metric) => {
+    // With A at the peak, what is live is what is there at the peak.
+    const tops = ["live", at === "peak" ? "leaked" : "peak", "allocated", "temporary"].filter((metric) => metricsOf(file).includes(metric)).map((metric) => {
       const rows = grouped(counted(metric), "site");
       const all = valueOf(total(metric), metric);
       return rows.sort((a, b) => valueOf(b.own, metric) - valueOf(a.own, metric)).map(({ name, own }) => [shown(own, metric), percent(valueOf(own, metric), all), name.split(" ← ")[0]]);
     });
-    const a = at === "peak" ? `A peak, ${duration(replay.peak(window, EVERYTHING).at)}` : `A ${duration(at)}`;
+    const a = at === "peak" ? `A peak, ${duration(replay.peak(window, EVERYTHING).at)}` : at === "end" ? `A end, ${duration(window.to)}` : `A ${duration(at)}`;
     return { figures, tops: tops.map((rows) => rows.sort()), a };
   },
 
@@ -156,8 +157,9 @@ const EXPECTED = {
   },
 
   compare({ file, window, filter, other, by }) {
-    const before = file.replay.counted("live", window, window.to, filter);
-    const after = other === file ? file.replay.counted("peak", window, null, filter) : other.replay.counted("live", window, other.replay.duration, filter);
+    const whole = { from: 0, to: other.replay.duration };
+    const before = file.replay.counted("peak", window, null, filter);
+    const after = other === file ? file.replay.counted("live", window, window.to, filter) : other.replay.counted("peak", whole, null, filter);
     const [a, b] = [sum(before), sum(after)];
     const sides = [before, after].map((states) => new Map(grouped(states, by).map((row) => [row.name, row.own])));
     const none = { bytes: 0, blocks: 0, exact: 0 };
@@ -171,7 +173,7 @@ const EXPECTED = {
     const difference = (value, text) => signed(text(Math.abs(value)), value);
     const change = (old, now) => [difference(Math.round(now.exact - old.exact), bytes), difference(now.blocks - old.blocks, count)];
     return {
-      peaks: other === file ? [duration(file.replay.peak(window, EVERYTHING).at)] : [],
+      peaks: [file.replay.peak(window, EVERYTHING).at, other === file ? window.to : other.replay.peak(whole, EVERYTHING).at].map(duration),
       change: `${bytes(a.bytes)} → ${bytes(b.bytes)}, ${change(a, b).join(", ")} blocks`,
       rows: rows.map(([name, old, now]) => {
         const [changed, blocks] = change(old, now);
@@ -261,15 +263,15 @@ function casesOf(file, source, other, otherSource) {
       const chosen = `&source=${source}${window.fragment}${filter.texts.map((text) => `&filter=${encodeURIComponent(text)}`).join("")}`;
       const by = (step) => Object.keys(GROUPINGS)[filter.texts.length === 0 && step === 0 ? 0 : (index + step) % 8];
       const add = (view, more, options = {}) => cases.push({ view, fragment: `view=${view}${chosen}${more}`, file, window, filter, ...options });
-      const at = index % 2 === 0 ? "peak" : timeOf(file, 0.6);
+      const at = index % 2 === 0 ? "end" : timeOf(file, 0.6);
       add("overview", "");
       add("overview", `&at=${at}`, { at });
       for (const [step, metric] of metricsOf(file).entries()) {
         // With a second file beside it, every third is enough: only the file could be mistaken.
         if (other !== file && (index + step) % 3 !== 0) continue;
         const measure = index % 2 === 0 ? "bytes" : "blocks";
-        add("table", `&metric=${metric}&by=${by(step)}`, { metric, by: by(step) });
-        add("flame", `&metric=${metric}&measure=${measure}`, { metric, measure });
+        add("table", `&metric=${metric}&by=${by(step)}&at=end`, { metric, by: by(step) });
+        add("flame", `&metric=${metric}&measure=${measure}&at=end`, { metric, measure });
       }
       add("compare", `&by=${by(7)}${other === file ? "" : `&other=${otherSource}`}`, { by: by(7), other });
     }
@@ -328,7 +330,7 @@ for (const [title, path] of Object.entries(REAL)) {
         const document = json("report", path, ...window.cli, ...filter.cli);
         const told = filter.fragment === "" ? [document.totals] : document[`${document.by}s`];
         const where = `${path} ${window.fragment}${filter.fragment}`;
-        const { figures } = await opened.evaluate(read, `view=overview${window.fragment}${filter.fragment}`);
+        const { figures } = await opened.evaluate(read, `view=overview&at=end${window.fragment}${filter.fragment}`);
         const said = (figure) => told.reduce((all, row) => all + (row[figure] ?? 0), 0);
         const noted = (figure) => Number(/^[\d,]+/.exec(figures[figure].note)?.[0].replaceAll(",", ""));
         const found = {
@@ -350,7 +352,7 @@ for (const [title, path] of Object.entries(REAL)) {
         }
         if (filter.cli.includes("thread")) continue;
         for (const [metric, amount] of [["live", "live_bytes"], ["allocated", "allocated_bytes"], ["freed", "freed_bytes"]]) {
-          const { rows, sum: all } = await opened.evaluate(read, `view=table&metric=${metric}${window.fragment}${filter.fragment}`);
+          const { rows, sum: all } = await opened.evaluate(read, `view=table&at=end&metric=${metric}${window.fragment}${filter.fragment}`);
           // A window's rows are those of its events; what is live at its end may be older.
           const { sites: told } = metric === "live" ? json("report", path, ...window.at, ...filter.cli) : document;
           const sites = told.map((site) => site[amount]).filter((value) => value > 0).sort((a, b) => b - a);

@@ -182,7 +182,7 @@ test("each filter, alone and with another, keeps the blocks that a reckoning ove
 
 test("a type is chosen among those that there are, and its figures are those of the objects", async () => {
   const file = recording("rounds.log");
-  const opened = await page(await viewer([file]), "view=table&metric=live");
+  const opened = await page(await viewer([file]), "view=table&metric=live&at=end");
   const { types, totals } = json("objects", file);
   const leaking = types.filter((each) => each.live_bytes > 0);
   assert.ok(leaking.length > 2);

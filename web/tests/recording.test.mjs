@@ -7,7 +7,23 @@ const view = await viewer([file]);
 const report = (at) => json("report", file, "--at", at === "peak" ? "peak" : `${at}ns`, "--top", "0");
 
 test("the overview's figures are those of the report", async () => {
-  const opened = await page(view);
+  // A is the peak at first.
+  const first = await page(view);
+  const peak = json("report", file, "--at", "peak", "--top", "0");
+  assert.equal((await figures(first)).live_bytes, peak.totals.live_bytes);
+  assert.equal(Number(await first.getByRole("slider", { name: "Instant A" }).getAttribute("aria-valuenow")), peak.at_ns);
+  const said = (part) => first.locator(`[data-headline=${part}]`);
+  assert.equal(Number(await said("bytes").getAttribute("data-value")), peak.totals.live_bytes);
+  assert.equal(Number(await said("top").getAttribute("data-value")), peak.sites[0].live_bytes);
+  const steady = json("growth", file).sites.filter((site) => site.steadiness >= 0.9);
+  assert.ok(steady.length > 0 && Number(await said("steady").getAttribute("data-value")) > 0);
+  await said("top").click();
+  await settled(first);
+  assert.equal(choiceOf(first).get("view"), "table");
+  assert.equal((await rows(first))[0][2], bytes(peak.sites[0].live_bytes));
+  await first.done();
+
+  const opened = await page(view, "at=end");
   const { totals } = json("report", file);
   const shown = await figures(opened);
   for (const name of ["live_bytes", "peak_bytes", "allocated_bytes", "freed_bytes", "reallocations", "temporary_allocations"]) assert.equal(shown[name], totals[name], name);
@@ -18,7 +34,7 @@ test("the overview's figures are those of the report", async () => {
 });
 
 test("a window is dragged, and everything follows it with the report's figures", async () => {
-  const opened = await page(view);
+  const opened = await page(view, "at=end");
   await dragTimeline(opened, 0.25, 0.6);
   const chosen = choiceOf(opened);
   const [from, to] = [Number(chosen.get("from")), Number(chosen.get("to"))];
@@ -115,7 +131,7 @@ test("the timeline zooms to single nanoseconds, and its handles move with the ke
 });
 
 test("marks and the peak stand on the timeline", async () => {
-  const opened = await page(view);
+  const opened = await page(view, "at=end");
   const marks = await opened.$$eval(".mark", (elements) => elements.map((each) => each.textContent));
   assert.deepEqual(marks, ["loaded", "compacted"]);
   const legend = () => opened.$$eval(".curves span", (elements) => elements.map((each) => each.textContent.trim()));
@@ -125,13 +141,13 @@ test("marks and the peak stand on the timeline", async () => {
   assert.deepEqual(await legend(), ["live blocks", "allocations per second"]);
   await opened.locator("button.peak").click();
   await settled(opened);
-  assert.equal(choiceOf(opened).get("at"), "peak");
+  assert.equal(choiceOf(opened).get("at"), null, "A is at the peak, as at first");
   await opened.done();
 });
 
 test("a trace of an OCaml program is shown as estimates, with its heaps", async () => {
   const traces = await viewer([recording("trace.ctf")]);
-  const opened = await page(traces);
+  const opened = await page(traces, "at=end");
   assert.match(await opened.locator(".facts").textContent(), /estimates/);
   assert.equal((await figures(opened)).live_bytes, json("report", recording("trace.ctf")).totals.live_bytes);
   await go(opened, "view=table&by=heap");

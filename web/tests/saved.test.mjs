@@ -50,8 +50,10 @@ test("a page saved by the command has every metric, rows, leaks, and says what i
   const path = join(place, "command.html");
   highwater("view", file, "--save", path);
   const offline = await reopened(path);
-  const report = json("report", file, "--top", "0");
+  const report = json("report", file, "--at", "peak", "--top", "0");
+  const left = json("report", file).totals.live_bytes;
   assert.equal((await figures(offline)).live_bytes, report.totals.live_bytes);
+  assert.equal(Number(await offline.locator("[data-headline=bytes]").getAttribute("data-value")), report.totals.live_bytes);
   for (const metric of ["live", "peak", "allocated", "leaked", "temporary"]) {
     for (const direction of ["down", "up"]) {
       await go(offline, `view=flame&metric=${metric}&direction=${direction}`);
@@ -69,13 +71,16 @@ test("a page saved by the command has every metric, rows, leaks, and says what i
   await offline.waitForTimeout(300);
   await settled(offline);
   assert.ok((await rows(offline)).every((row) => /Session::open/.test(row.join(" "))));
+  await go(offline, "view=leaks");
+  assert.equal((await rows(offline))[0][1], bytes(json("leaks", file).sites[0].live_bytes));
   await go(offline, "view=growth");
-  assert.match((await rows(offline))[0].at(-1), /Session::open/);
+  const grown = json("growth", file).sites[0];
+  assert.ok((await rows(offline)).some((row) => row[1] === bytes(grown.live_bytes)), grown.key);
   await offline.locator(".table-row").first().click();
   await settled(offline);
   assert.match(await offline.locator(".picked .stack").textContent(), /service\.rs/);
   await go(offline, "view=compare");
-  assert.equal(Number(await offline.locator(".change-total").getAttribute("data-change")), report.totals.peak_bytes - report.totals.live_bytes);
+  assert.equal(Number(await offline.locator(".change-total").getAttribute("data-change")), left - report.totals.live_bytes);
   await offline.getByRole("button", { name: "Flame graph" }).click();
   await settled(offline);
   assert.ok((await coloursOf(offline, ".flame-canvas")) > 3);

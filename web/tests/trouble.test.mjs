@@ -41,7 +41,7 @@ test("names that would do harm are only ever text", async () => {
 
 test("a damaged recording is shown as far as it goes, and the damage is told", async () => {
   const view = await viewer([recording("damaged.hw")]);
-  const opened = await page(view);
+  const opened = await page(view, "at=end");
   assert.match(await opened.locator(".problems").textContent(), /damaged/);
   assert.equal((await figures(opened)).live_bytes, json("report", recording("damaged.hw")).totals.live_bytes);
   await opened.done();

@@ -38,7 +38,7 @@ test("under a filter every figure of the overview is that of the filtered blocks
   const opened = await page(view);
   // By stacks, which figures know, and by threads, for which single blocks are counted.
   for (const filter of ["inside:equal:small", "thread:2", "!thread:1"]) {
-    await go(opened, `filter=${encodeURIComponent(filter)}`);
+    await go(opened, `at=end&filter=${encodeURIComponent(filter)}`);
     assert.deepEqual(await figures(opened), { live_bytes: 500, peak_bytes: 500, allocated_bytes: 650, freed_bytes: 150, reallocations: 1, temporary_allocations: 1 }, filter);
     assert.equal(await note(opened, "allocated_bytes"), "3 allocations", filter);
     assert.equal(await note(opened, "freed_bytes"), "1 free", filter);
@@ -46,7 +46,7 @@ test("under a filter every figure of the overview is that of the filtered blocks
     assert.equal(await note(opened, "peak_bytes"), "at 8.00s", filter);
   }
   // How often blocks were resized is not known where each counts once, with its whole life.
-  await go(opened, `filter=lifetime:0..${S}`);
+  await go(opened, `at=end&filter=lifetime:0..${S}`);
   assert.deepEqual(await figures(opened), { live_bytes: 0, peak_bytes: 5000, allocated_bytes: 5050, freed_bytes: 5050, temporary_allocations: 2 });
   assert.equal(await note(opened, "allocated_bytes"), "2 allocations");
   assert.equal(await note(opened, "freed_bytes"), "2 frees");
@@ -97,8 +97,8 @@ test("a saved page has the same peaks", async () => {
   assert.deepEqual(await shown(offline), before);
   await offline.getByRole("tab", { name: "Compare" }).click();
   await settled(offline);
-  // A at the peak against B at the peak: both are the window's.
-  assert.deepEqual(await offline.locator(".compare-view .at").allTextContents(), ["4.00s", "4.00s"]);
+  // A at the peak against the end: both are the window's.
+  assert.deepEqual(await offline.locator(".compare-view .at").allTextContents(), ["4.00s", "5.50s"]);
   await offline.done();
   await opened.done();
 });
@@ -124,7 +124,7 @@ test("files of one instant offer what they have, and no other metric", async () 
 
 test("the sites of an object log have names, and a log without times has lines", async () => {
   const logs = await viewer([recording("objects.log")]);
-  const opened = await page(logs, "view=table");
+  const opened = await page(logs, "view=table&at=end");
   const { sites, source } = json("report", recording("objects.log"));
   assert.equal(source.timed, false);
   assert.deepEqual((await rows(opened)).map((row) => row.at(-1)), sites.filter((site) => site.live_bytes > 0).map(({ stack: [frame] }) => `${frame.file}:${frame.line}`));
@@ -141,8 +141,8 @@ test("the sites of an object log have names, and a log without times has lines",
     // No nanoseconds, no seconds, no rates in them.
     assert.doesNotMatch(await text(), /\b\d[\d.,]*(ns|µs|ms|s)\b|\/s\b/, each);
   }
-  await go(opened, "view=overview&from=100&to=200");
-  assert.match(await opened.locator(".window-line").textContent(), /window line 100 – line 200 \(100 lines\).*A line 200A to peak/);
+  await go(opened, "view=overview&from=100&to=200&at=end");
+  assert.match(await opened.locator(".window-line").textContent(), /window line 100 – line 200 \(100 lines\).*A end, line 200A to peak/);
   await opened.done();
 });
 
@@ -167,13 +167,13 @@ test("Compare's flame graph is a choice of its own", async () => {
   assert.equal(await opened.locator(".flame-canvas").count(), 1);
   await opened.getByRole("tab", { name: "Flame graph" }).click();
   await settled(opened);
-  assert.equal(await opened.getByLabel("flames upwards").isChecked(), false);
-  await opened.getByLabel("flames upwards").check();
+  assert.equal(await opened.getByRole("button", { name: "flame", exact: true }).getAttribute("aria-pressed"), "false");
+  await opened.getByRole("button", { name: "flame", exact: true }).click();
   await opened.getByRole("tab", { name: "Compare" }).click();
   await opened.locator(".switch").getByRole("button", { name: "Table" }).click();
   await opened.getByRole("tab", { name: "Flame graph" }).click();
   await settled(opened);
-  assert.equal(await opened.getByLabel("flames upwards").isChecked(), true);
+  assert.equal(await opened.getByRole("button", { name: "flame", exact: true }).getAttribute("aria-pressed"), "true");
   await opened.done();
 });
 
@@ -229,7 +229,7 @@ test("what makes no sense in a link is left out, and told", async () => {
   assert.deepEqual(await opened.locator(".chip-text").allTextContents(), ["size ≥ 10 B"]);
   const told = await opened.locator(".problems").textContent();
   for (const part of ["size:abc..", "lifetime:1..x", "nonsense:1", "from=x", "at=1e5", "metric=most", "left=-5"]) assert.ok(told.includes(part), `${part}: ${told}`);
-  assert.equal((await figures(opened)).live_bytes, 500);
+  assert.equal((await figures(opened)).peak_bytes, json("report", history).totals.peak_bytes);
   await go(opened, `from=${5 * S}&to=${S}`);
   assert.match(await opened.locator(".window-line").textContent(), /window: all/);
   await go(opened, "view=blocks&sort=toString");

@@ -24,7 +24,7 @@ async function press(opened, button) {
 }
 
 test("the types of a Rust program have bytes, blocks, elements and the mean size of a block", async () => {
-  const opened = await page(view);
+  const opened = await page(view, "at=end");
   await opened.getByRole("tab", { name: "Types" }).click();
   await settled(opened);
   assert.deepEqual(await heads(opened), ["Share", "", "Bytes ▼", "Blocks", "Elements", "Average", "Type"]);
@@ -49,9 +49,9 @@ test("a type that is not known is dimmed and says so; a known one has its whole 
 });
 
 test("types are searched, sorted and counted in the chosen window, by the chosen metric", async () => {
-  const opened = await page(view, "view=types&search=string");
+  const opened = await page(view, "view=types&search=string&at=end");
   assert.deepEqual(await names(opened), ["String", "Vec<String>"]);
-  await go(opened, "view=types&sort=average&order=asc");
+  await go(opened, "view=types&sort=average&order=asc&at=end");
   assert.deepEqual((await names(opened))[0], "String");
   await press(opened, "Blocks");
   assert.deepEqual((await names(opened))[0], "String");

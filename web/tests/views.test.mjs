@@ -10,7 +10,7 @@ test("the flame graph is drawn for each metric, both ways, and zooms", async () 
   await picture(opened, "flame");
   for (const metric of ["live", "peak", "allocated", "leaked", "temporary", "freed"]) {
     for (const direction of ["down", "up"]) {
-      await go(opened, `view=flame&metric=${metric}&direction=${direction}`);
+      await go(opened, `view=flame&metric=${metric}&direction=${direction}&at=end`);
       assert.ok((await coloursOf(opened, ".flame-canvas")) > 3, `${metric} ${direction}`);
       const tree = await api(view, `tree?source=0&metric=${metric}&direction=${direction}`);
       assert.ok((await opened.locator("#flame-details").textContent()).startsWith(`${metric === "temporary" ? count(tree.total) : bytes(tree.total)} in all`), metric);
@@ -109,7 +109,7 @@ test("the table has rows by everything, in any order, and tells callers and call
     assert.match(await opened.locator(".tools small").textContent(), new RegExp(`^${count(expected.count)} rows`), by);
     assert.equal(shown[0][2], bytes(expected.rows[0].value), by);
   }
-  await go(opened, "view=table&metric=live&by=site");
+  await go(opened, "view=table&metric=live&by=site&at=end");
   const { sites } = json("report", file, "--top", "0");
   assert.deepEqual((await rows(opened)).slice(0, 5).map((row) => row[2]), sites.slice(0, 5).map((site) => bytes(site.live_bytes)));
   await opened.getByRole("button", { name: /^Blocks/ }).click();
@@ -133,7 +133,7 @@ test("the table has rows by everything, in any order, and tells callers and call
   await picture(opened, "table");
 
   // Shown in blocks, shares are of blocks, and those with most come first.
-  await go(opened, "view=table&metric=live&by=site&measure=blocks");
+  await go(opened, "view=table&metric=live&by=site&measure=blocks&at=end");
   const { totals } = json("report", file);
   const most = sites.map((site) => site.live_blocks).sort((a, b) => b - a);
   assert.deepEqual((await rows(opened)).slice(0, 3).map((row) => [row[0], row[3]]), most.slice(0, 3).map((blocks) => [`${((blocks / totals.live_blocks) * 100).toFixed(1)}%`, count(blocks)]));
@@ -171,7 +171,7 @@ test("blocks are listed with all that is known of them, and a drag over a histog
 });
 
 test("sites are ranked by steady growth, each with its curve", async () => {
-  const opened = await page(view, "view=growth");
+  const opened = await page(view, "view=growth&at=end");
   const [first] = await rows(opened);
   assert.match(first.at(-1), /Session::open/);
   const expected = await api(view, "growth?source=0&points=40");
@@ -217,7 +217,12 @@ test("two instants are compared with the figures of the diff", async () => {
 
 test("two files are compared, too", async () => {
   const opened = await page(view, "view=compare&source=1&other=0");
-  const [trace, service] = [json("report", recording("trace.ctf")).totals.live_bytes, json("report", file).totals.live_bytes];
-  assert.equal(Number(await opened.locator(".change-total").getAttribute("data-change")), service - trace);
+  const [trace, service] = [recording("trace.ctf"), file].map((each) => json("report", each, "--at", "peak").totals.live_bytes);
+  const change = async () => Number(await opened.locator(".change-total").getAttribute("data-change"));
+  assert.equal(await change(), service - trace);
+  // In no order: the older file first, both at their peaks.
+  const [first, second] = [0, 1].map((id) => json("info", id === 0 ? file : recording("trace.ctf")).source.start);
+  await go(opened, "view=compare");
+  assert.equal(await change(), first > second ? service - trace : trace - service);
   await opened.done();
 });

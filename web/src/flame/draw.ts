@@ -23,7 +23,14 @@ export interface Picture {
   skip: number;
   hovered: number;
   selected: number;
+  /** The node that fills the width: what is above it is faded. */
+  zoomed: number;
 }
+
+/** How much of its colour a frame keeps that is not what is looked at. */
+export const FADED = 0.35;
+/** Names stay readable. */
+const FADED_TEXT = 0.6;
 
 export function draw(context: CanvasRenderingContext2D, picture: Picture, width: number, height: number, theme: Colours): number {
   const { layout, left, right, matches } = picture;
@@ -53,7 +60,9 @@ export function draw(context: CanvasRenderingContext2D, picture: Picture, width:
         continue;
       }
       const found = matches?.(node) ?? false;
-      context.globalAlpha = matches && !found ? 0.35 : 1;
+      // Only its ancestors are wider than the node that fills the width, or as wide and above it.
+      const isFaded = (matches !== null && !found) || (node !== picture.zoomed && row < layout.depth[picture.zoomed]);
+      context.globalAlpha = isFaded ? FADED : 1;
       context.fillStyle = found ? theme.match : picture.colour(node);
       context.fillRect(x, y, Math.max(0.5, wide - (wide > 3 ? 1 : 0.25)), ROW - 1);
       context.globalAlpha = 1;
@@ -66,7 +75,7 @@ export function draw(context: CanvasRenderingContext2D, picture: Picture, width:
         const letters = Math.floor((wide - 7) / LETTER);
         const text = picture.label(node);
         context.fillStyle = theme.ink;
-        context.globalAlpha = matches && !found ? 0.6 : 1;
+        context.globalAlpha = isFaded ? FADED_TEXT : 1;
         context.fillText(text.length > letters ? `${text.slice(0, Math.max(1, letters - 1))}…` : text, x + 3, y + ROW / 2, wide - 6);
         context.globalAlpha = 1;
       }

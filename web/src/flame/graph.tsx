@@ -3,10 +3,16 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Tree } from "../answers";
 import * as format from "../format";
+import { matcherOf } from "../matcher";
+import { isMenuKey, isRightClick, MoreButton, openMenu, openMenuAt } from "../menu";
 import { clean, shown } from "../names";
+import { saveFile } from "../download";
+import type { Frame } from "../answers";
+import type { Subject } from "../subject";
+import { svgOf } from "./svg";
 import { changeColour, colours, dark, functionColour, safe } from "../theme";
 import { draw, ROW, type Picture } from "./draw";
-import { childOf, layOut, matchedWidth, nodeAt, nodeOf, pathOf, sameNode, widthsOfChange, type Layout } from "./layout";
+import { childOf, isAncestor, layOut, matchedWidth, nodeAt, nodeOf, pathOf, sameNode, widthsOfChange, type Layout } from "./layout";
 
 export interface Part {
   tree: Tree;
@@ -25,6 +31,10 @@ interface Props {
   parts: Part[];
   blocks: boolean;
   compared?: boolean;
+  /** Whether the tree goes from the allocation to the start: callers are below. */
+  inverted?: boolean;
+  /** Nodes are lines of functions. */
+  lines?: boolean;
   /** Which part and node fill the width: "1:0.2". */
   zoomed: string;
   onZoom: (path: string) => void;
@@ -33,7 +43,30 @@ interface Props {
   tip: (node: Node) => ComponentChildren;
   /** What is told about the selected or hovered node, and what can be done with it. */
   details: (node: Node | null, matched: number | null) => ComponentChildren;
+  /** Filled with what the tools above the graph can do with it. */
+  control?: { current: FlameControl | null };
+  /** The place among all matches has changed. */
+  onMatch?: (place: number, count: number) => void;
+  /** What an SVG is called. */
+  title?: string;
   onKey?: (key: string, node: Node) => boolean;
+}
+
+export interface FlameControl {
+  /** Selects the next match of the search, or the previous one. */
+  step: (back: boolean) => void;
+  /** Saves what is shown as an SVG. */
+  saveSvg: () => void;
+}
+
+/** What the menu of a frame is about: its function, and the calls that lead to it, innermost first. */
+export function subjectOfNode({ tree, layout, node, name, isRoot }: Node, isInverted: boolean): Subject {
+  const stack: Frame[] = [];
+  for (let at = node; at > 0 && layout.parent[at] >= 0; at = layout.parent[at]) {
+    stack.push({ function: tree.names[tree.node_name[at]], file: tree.files[tree.node_file[at]] || undefined, line: tree.node_line[at] || undefined } as Frame);
+  }
+  if (isInverted) stack.reverse();
+  return { name, function: isRoot ? null : name, stack, frame: stack[isInverted ? stack.length - 1 : 0] ?? null };
 }
 
 interface Drawn extends Part {
@@ -43,10 +76,14 @@ interface Drawn extends Part {
   /** The names that are drawn. */
   labels: string[];
   colours: (string | undefined)[];
+  /** Nodes that are calls of a library, below the line that makes them. */
+  libraryCalls: Set<number>;
 }
 
 const NAMELESS = /^(\{|<lambda|<anonymous|\(anonymous)/;
 const NONE = { part: -1, node: -1 };
+/** The width in pixels below which a match that is stepped to is zoomed to. */
+const LEAST_MATCH = 4;
 
 function named(part: Drawn) {
   return { layout: part.layout, nameOf: (node: number) => part.names[part.tree.node_name[node]] };
@@ -60,16 +97,18 @@ export function FlameGraph(props: Props) {
   const [hovered, setHovered] = useState(NONE);
   const [selected, setSelected] = useState(NONE);
   const [pointer, setPointer] = useState({ x: 0, y: 0 });
+  // The frame that was hovered last: the bar below keeps it, so that its buttons can be reached.
+  const [lastHovered, setLastHovered] = useState(NONE);
   const theme = colours.value;
   const palette = `${dark.value} ${safe.value}`;
 
   const drawn = useMemo<Drawn[]>(() => parts.map((part) => {
     const widths = compared ? widthsOfChange(part.tree) : blocks ? part.tree.node_blocks : part.tree.node_value;
-    return { ...part, layout: layOut(part.tree, widths), names: part.tree.names.map(clean), labels: part.tree.names.map(shown), colours: [] };
+    return { ...part, layout: layOut(part.tree, widths), names: part.tree.names.map(clean), labels: part.tree.names.map(shown), colours: [], libraryCalls: new Set(part.tree.library_calls) };
   }), [parts, blocks, compared]);
   useMemo(() => drawn.forEach((part) => (part.colours = [])), [palette]);
 
-  const matcher = useMemo(() => matcherOf(props.search), [props.search]);
+  const matcher = useMemo(() => matcherOf(props.search).matches, [props.search]);
   const found = useMemo(() => drawn.map((part) => (matcher ? part.names.map(matcher) : null)), [drawn, matcher]);
   const matched = useMemo(() => {
     const part = drawn[drawn.length - 1];
@@ -99,6 +138,22 @@ export function FlameGraph(props: Props) {
     return part.upwards ? contentHeight - ROW - 2 : 0;
   };
 
+  const pictures = (scrolled: number): Picture[] => drawn.map((part, index) => {
+    const flags = found[index];
+    const { tree } = part;
+    return {
+      layout: part.layout, upwards: part.upwards, skip: part.upwards && drawn.length > 1 ? 1 : 0, top: rootTop(part) - scrolled,
+      left: ranges.current[index].left, right: ranges.current[index].right,
+      label: (node) => labelOf(part, node, props.lines ?? false),
+      colour: compared
+        ? (node) => changeColour((tree.node_after![node] - tree.node_before![node]) / Math.max(1, tree.node_after![node], tree.node_before![node]))
+        : (node) => node === 0 && part.layout.parent[0] < 0 ? theme.line : (part.colours[tree.node_name[node]] ??= functionColour(tree.names[tree.node_name[node]] ?? "", tree.files[tree.node_file[node]] ?? "")),
+      matches: flags ? (node) => flags[tree.node_name[node]] : null,
+      zoomed: index === zoomedPart ? zoomedNode : 0,
+      hovered: hovered.part === index ? hovered.node : -1,
+      selected: selected.part === index ? selected.node : -1,
+    };
+  });
   const paint = () => {
     const element = canvas.current;
     const context = element?.getContext("2d");
@@ -111,22 +166,7 @@ export function FlameGraph(props: Props) {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, size.width, size.height);
     const scrolled = scroller.current?.scrollTop ?? 0;
-    drawn.forEach((part, index) => {
-      const flags = found[index];
-      const { tree } = part;
-      const picture: Picture = {
-        layout: part.layout, upwards: part.upwards, skip: part.upwards && drawn.length > 1 ? 1 : 0, top: rootTop(part) - scrolled,
-        left: ranges.current[index].left, right: ranges.current[index].right,
-        label: (node) => labelOf(part, node),
-        colour: compared
-          ? (node) => changeColour((tree.node_after![node] - tree.node_before![node]) / Math.max(1, tree.node_after![node], tree.node_before![node]))
-          : (node) => node === 0 && part.layout.parent[0] < 0 ? theme.line : (part.colours[tree.node_name[node]] ??= functionColour(tree.names[tree.node_name[node]] ?? "", tree.files[tree.node_file[node]] ?? "")),
-        matches: flags ? (node) => flags[tree.node_name[node]] : null,
-        hovered: hovered.part === index ? hovered.node : -1,
-        selected: selected.part === index ? selected.node : -1,
-      };
-      draw(context, picture, size.width, size.height, theme);
-    });
+    for (const picture of pictures(scrolled)) draw(context, picture, size.width, size.height, theme);
   };
   const paintLatest = useRef(paint);
   paintLatest.current = paint;
@@ -143,6 +183,7 @@ export function FlameGraph(props: Props) {
     const old = before.current;
     before.current = drawn;
     setHovered(NONE);
+    setLastHovered(NONE);
     const isAlike = old.length === drawn.length && old.every((part, index) => part.upwards === drawn[index].upwards);
     setSelected(({ part, node }) => (isAlike && node >= 0 ? { part, node: sameNode(named(old[part]), node, named(drawn[part])) } : NONE));
     ranges.current = wanted.map((each) => ({ ...each }));
@@ -204,6 +245,11 @@ export function FlameGraph(props: Props) {
     const now = selected.node >= 0 ? selected : { part: zoomedPart, node: zoomedNode };
     const part = drawn[now.part];
     if (!part) return;
+    if (isMenuKey(event)) {
+      openMenuAt(menuOf(now), document.getElementById("flame-details") ?? canvas.current!);
+      event.preventDefault();
+      return;
+    }
     const { layout } = part;
     const towardsLeaves = part.upwards ? "ArrowUp" : "ArrowDown";
     const towardsRoot = part.upwards ? "ArrowDown" : "ArrowUp";
@@ -252,7 +298,48 @@ export function FlameGraph(props: Props) {
     else if (y + ROW > element.scrollTop + element.clientHeight) element.scrollTop = y + ROW - element.clientHeight;
   };
 
-  const shownNode = nodeFor(selected.node >= 0 ? selected : hovered);
+  const whereShown = selected.node >= 0 ? selected : hovered.node >= 0 ? hovered : lastHovered;
+  const shownNode = nodeFor(whereShown);
+  const isInverted = props.inverted ?? false;
+  const menuOf = (where: { part: number; node: number }): Subject | null => {
+    const node = nodeFor(where);
+    // Of a focused graph, the shared root is the function itself.
+    return node && (!node.isRoot || drawn.length > 1) ? subjectOfNode({ ...node, isRoot: node.isRoot && drawn.length < 2 }, drawn.length > 1 ? drawn[where.part].upwards : isInverted) : null;
+  };
+
+  // All matches in the order in which they are drawn: by row, and from left to right.
+  const matchesInOrder = useMemo(() => {
+    const list: { part: number; node: number }[] = [];
+    drawn.forEach((part, index) => {
+      const flags = found[index];
+      if (!flags) return;
+      const { rowNodes, size: nodes } = part.layout;
+      for (let place = 0; place < nodes; place += 1) {
+        const node = rowNodes[place];
+        // The root of the callers is that of the callees.
+        if (flags[part.tree.node_name[node]] && part.layout.width[node] > 0 && !(node === 0 && (index === 0 && drawn.length > 1 || drawn.length === 1))) list.push({ part: index, node });
+      }
+    });
+    return list;
+  }, [drawn, found]);
+  const matchPlace = matchesInOrder.findIndex((each) => each.part === selected.part && each.node === selected.node);
+  useEffect(() => props.onMatch?.(matchPlace, matchesInOrder.length), [matchPlace, matchesInOrder]);
+  useEffect(() => () => props.onMatch?.(-1, 0), []);
+  const step = (back: boolean) => {
+    const count = matchesInOrder.length;
+    if (count === 0) return;
+    const next = matchesInOrder[matchPlace < 0 ? (back ? count - 1 : 0) : (matchPlace + (back ? count - 1 : 1)) % count];
+    setSelected(next);
+    const part = drawn[next.part];
+    keepVisible(part, part.layout.depth[next.node]);
+    // A match outside of what fills the width, or too narrow to be seen, becomes what fills it.
+    const { left, right } = wanted[next.part];
+    const [start, wide] = [part.layout.start[next.node], part.layout.width[next.node]];
+    const isOutside = start + wide <= left || start >= right || (next.part === zoomedPart && part.layout.depth[next.node] < part.layout.depth[zoomedNode] && !isAncestor(part.layout, next.node, zoomedNode));
+    if (isOutside || (wide / Math.max(1e-9, right - left)) * size.width < LEAST_MATCH) zoomTo(next);
+  };
+  const saveSvg = () => saveFile(`${props.title ?? "flame-graph"}.svg`, "image/svg+xml", svgOf(pictures(0), size.width, rows * ROW + 4, theme, props.title ?? props.label));
+  if (props.control) props.control.current = { step, saveSvg };
   const tip = hovered.node >= 0 ? nodeFor(hovered) : null;
   return (
     <div class="flame">
@@ -263,9 +350,16 @@ export function FlameGraph(props: Props) {
             onPointerMove={(event) => {
               const where = find(event.clientX, event.clientY);
               if (where.part !== hovered.part || where.node !== hovered.node) setHovered(where);
+              if (where.node >= 0) setLastHovered(where);
               setPointer({ x: event.clientX, y: event.clientY });
             }}
             onPointerLeave={() => setHovered(NONE)}
+            onContextMenu={(event) => {
+              if (!isRightClick(event)) return;
+              const where = find(event.clientX, event.clientY);
+              canvas.current!.focus();
+              openMenu(menuOf(where), { x: event.clientX, y: event.clientY });
+            }}
             onClick={(event) => {
               const where = find(event.clientX, event.clientY);
               setSelected(where);
@@ -274,14 +368,19 @@ export function FlameGraph(props: Props) {
         </div>
       </div>
       {tip && <div class="tip" style={tipPlace(pointer)}>{props.tip(tip)}</div>}
-      <div class="flame-details" id="flame-details" aria-live="polite">{props.details(shownNode, matched)}</div>
+      <div class="flame-details" id="flame-details" aria-live="polite">{props.details(shownNode, matched)}{shownNode && menuOf(whereShown) && <MoreButton subject={menuOf(whereShown)!} />}</div>
     </div>
   );
 }
 
 /** A function that has no name of its own (`{closure#0}`) is called by its place, too. */
-function labelOf({ tree, labels }: Drawn, node: number): string {
-  const name = labels[tree.node_name[node]] ?? "?";
+function labelOf({ tree, labels, libraryCalls }: Drawn, node: number, withLine: boolean): string {
+  const name = `${libraryCalls.has(node) ? "→ " : ""}${labels[tree.node_name[node]] ?? "?"}`;
+  const line = tree.node_line[node];
+  if (withLine && line > 0 && !libraryCalls.has(node)) {
+    const file = tree.files[tree.node_file[node]] ?? "";
+    return `${name} ${clean(file.slice(file.lastIndexOf("/") + 1))}:${line}`;
+  }
   return NAMELESS.test(name) ? `${name} ${clean(format.place(tree.files[tree.node_file[node]], tree.node_line[node]))}` : name;
 }
 
@@ -291,18 +390,3 @@ function tipPlace({ x, y }: { x: number; y: number }) {
   return { ...horizontally, ...vertically };
 }
 
-/** Contains, whatever the case; between slashes, a regular expression. */
-export function matcherOf(search: string): ((name: string) => boolean) | null {
-  if (!search) return null;
-  const pattern = /^\/(.+)\/$/.exec(search);
-  if (pattern) {
-    try {
-      const expression = new RegExp(pattern[1], "i");
-      return (name) => expression.test(name);
-    } catch {
-      return null;
-    }
-  }
-  const wanted = search.toLowerCase();
-  return (name) => name.toLowerCase().includes(wanted);
-}

@@ -163,3 +163,8 @@ export function matchedWidth(layout: Layout, matches: (node: number) => boolean)
   }
   return sum;
 }
+
+/** Whether a node leads to another. */
+export function isAncestor(layout: Layout, above: number, node: number): boolean {
+  return above <= node && node < layout.end[above];
+}

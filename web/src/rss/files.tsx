@@ -1,4 +1,5 @@
 // The resident pages of files and of shared memory.
+import { matcherOf } from "../matcher";
 import { useMemo } from "preact/hooks";
 import type { Rss, RssFile } from "../answers";
 import { choice, choose } from "../choice";
@@ -14,9 +15,10 @@ const VALUES: { [column: string]: (file: RssFile) => number } = {
 export function RssFiles({ data }: { data: Rss }) {
   const { sort, order, search } = choice.value;
   const column = sort in VALUES ? sort : "resident";
-  const wanted = search.toLowerCase();
+  const wanted = search;
+  const { matches } = matcherOf(search);
   const files = useMemo(
-    () => data.files.filter((file) => file.path.toLowerCase().includes(wanted)).sort((a, b) => (order === "asc" ? 1 : -1) * (VALUES[column](a) - VALUES[column](b))),
+    () => data.files.filter((file) => matches?.(file.path) ?? true).sort((a, b) => (order === "asc" ? 1 : -1) * (VALUES[column](a) - VALUES[column](b))),
     [data, column, order, wanted],
   );
   return (

@@ -1,4 +1,7 @@
 // Sites and types by the pages that their blocks hold.
+import { Separator } from "../separator";
+import { subjectOfSite } from "../subject";
+import { foundRows } from "../matcher";
 import { useMemo } from "preact/hooks";
 import type { Rss, RssFigures, RssGroup, RssSite } from "../answers";
 import { addFilter, choice, choose, filtersAnd } from "../choice";
@@ -38,8 +41,8 @@ function keyOf(site: RssSite): string {
 export function RssSites({ data }: { data: Rss }) {
   const { sort, order, search, pick } = choice.value;
   const column = sort in VALUES ? sort : "resident";
-  const wanted = search.toLowerCase();
-  const sites = useMemo(() => sorted(data.sites, column, order, (site) => matches(site, wanted)), [data, column, order, wanted]);
+  const wanted = search;
+  const sites = useMemo(() => sorted(foundRows(data.sites, wanted), column, order, () => true), [data, column, order, wanted]);
   const columns = useMemo(() => siteColumns(sites, data.sum_bytes), [sites]);
   const picked = pick === "" ? -1 : sites.findIndex((site) => keyOf(site) === pick || String(site.id) === pick);
   const site = sites[picked];
@@ -52,15 +55,11 @@ export function RssSites({ data }: { data: Rss }) {
       </div>
       <div class="split">
         <Table label="Sites" columns={columns} count={sites.length} row={(index) => sites[index]} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
-          onSelect={(_, each) => choose({ pick: keyOf(each) }, pick === "")} identity={`${data.at_ns} ${column} ${order} ${wanted}`} empty="No site is known." />
+          onSelect={(_, each) => choose({ pick: keyOf(each) }, pick === "")} identity={`${data.at_ns} ${column} ${order} ${wanted}`} empty={search ? "Nothing matches." : "No site is known."} subject={subjectOfSite} />
         {site && <PickedSite site={site} at={data.at_ns} />}
       </div>
     </>
   );
-}
-
-function matches(site: RssSite, wanted: string): boolean {
-  return wanted === "" || site.key.toLowerCase().includes(wanted) || (site.stack ?? []).some((frame) => frame.function?.toLowerCase().includes(wanted) ?? false);
 }
 
 /** "12 sites", or "12 of 30 sites". */
@@ -81,7 +80,7 @@ function PickedSite({ site, at }: { site: RssSite; at: number }) {
   const instant = has("timeline") ? { at } : {};
   const only = filtersAnd(`site:${site.id}`);
   return (
-    <aside class="picked" aria-label="The chosen site">
+    <><Separator /><aside class="picked" aria-label="The chosen site">
       <h2 title={clean(name)}>{shown(name)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
       <p>{sentenceOf(site, site.is_mapping ? "mapping" : "block")}</p>
       {site.type_name && <p class="faint">{clean(site.type_name)}</p>}
@@ -92,7 +91,7 @@ function PickedSite({ site, at }: { site: RssSite; at: number }) {
       </p>
       <FunctionActions name={name} />
       <Stack stack={site.stack ?? []} site={site.id} />
-    </aside>
+    </aside></>
   );
 }
 
@@ -107,8 +106,8 @@ function sentenceOf(row: RssFigures, one: string): string {
 export function RssTypes({ data }: { data: Rss }) {
   const { sort, order, search, pick } = choice.value;
   const column = sort in VALUES ? sort : "resident";
-  const wanted = search.toLowerCase();
-  const groups = useMemo(() => sorted(data.groups, column, order, (group) => group.key.toLowerCase().includes(wanted)), [data, column, order, wanted]);
+  const wanted = search;
+  const groups = useMemo(() => sorted(foundRows(data.groups, wanted), column, order, () => true), [data, column, order, wanted]);
   const columns = useMemo<Column<RssGroup>[]>(() => [...figureColumns<RssGroup>(data.sum_bytes), { name: "name", title: "Type", width: "minmax(180px, 1fr)", cell: (group) => <TypeName name={group.key} /> }], [data]);
   const picked = pick === "" ? -1 : groups.findIndex((group) => group.key === pick);
   const group = groups[picked];
@@ -123,7 +122,7 @@ export function RssTypes({ data }: { data: Rss }) {
         <Table label="Types" columns={columns} count={groups.length} row={(index) => groups[index]} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
           onSelect={(_, each) => choose({ pick: each.key }, pick === "")} identity={`${data.at_ns} ${column} ${order} ${wanted}`} empty="No type is known." />
         {group && (
-          <aside class="picked" aria-label="The chosen type">
+          <><Separator /><aside class="picked" aria-label="The chosen type">
             <h2>{clean(group.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
             <p>{sentenceOf(group, "block")}</p>
             <p class="actions">
@@ -136,7 +135,7 @@ export function RssTypes({ data }: { data: Rss }) {
                 <li key={keyOf(site)}><span class="numeric">{format.bytes(site.resident_bytes)}</span> <button type="button" class="frame" onClick={() => choose({ part: "sites", pick: keyOf(site) })}><RowName row={site} /></button></li>
               ))}
             </ul>
-          </aside>
+          </aside></>
         )}
       </div>
     </>

@@ -1,7 +1,7 @@
 // Everything that can be taken hold of lies above the curves, as ordinary elements: the window and its two edges, the handles A and B, marks, the peak.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Timeline as Course } from "../answers";
-import { choice, choose, fragmentOf, type Choice } from "../choice";
+import { choice, choose, DEFAULT, fragmentOf, type Choice } from "../choice";
 import { instant, when } from "../clock";
 import * as format from "../format";
 import { source } from "../sources";
@@ -80,7 +80,7 @@ export function Layer({ course, width, range }: { course: Course | null; width: 
       // The second click of a double one says nothing of its own.
       if (last && now.timeStamp - last.time < DOUBLE && Math.abs(now.clientX - last.x) < 8) return;
       const before = fragmentOf(choice.value);
-      choose(now.shiftKey ? { b: began, other: null } : { at: began });
+      choose(now.shiftKey ? { b: began, other: file.id } : { at: began });
       clicked.current = { time: now.timeStamp, x: now.clientX, before: { at, b, other }, isStep: fragmentOf(choice.value) !== before };
     };
     target.addEventListener("pointermove", drag);
@@ -177,7 +177,7 @@ export function Layer({ course, width, range }: { course: Course | null; width: 
       {chosen && slider("from", "Start of the window", "from", start, (t) => choose({ from: Math.min(t, end - 1) }, false), () => choose({ from: null }))}
       {chosen && slider("to", "End of the window", "to", end, (t) => choose({ to: Math.max(t, start + 1) }, false), () => choose({ to: null }))}
       {instantB !== null && slider("b", "Instant B", "b", instantB, (t) => choose({ b: t }, false), () => choose({ b: null }))}
-      {instantA !== null && slider("a", "Instant A", "a", instantA, (t) => choose({ at: t }, false), () => choose({ at: null }))}
+      {instantA !== null && slider("a", "Instant A", "a", instantA, (t) => choose({ at: t }, false), () => choose({ at: DEFAULT.at }))}
       {hover !== null && <Reading course={course} t={hover} x={x(hover)} width={width} measure={measure} resolution={span / width} />}
       <div class="axis-grip" title="Drag to move along the time" onPointerDown={grab("axis")} />
     </div>

@@ -1,7 +1,7 @@
 // What of the time is visible (`left` to `right`) and what is counted (`from` to `to`) are two choices. Here is the first, and the instants of handles.
 import { signal } from "@preact/signals";
 import type { Nanos, Peak, Source } from "../answers";
-import { choice, choose, type Instant } from "../choice";
+import { choice, choose, type Instant, type NamedInstant } from "../choice";
 import { source } from "../sources";
 
 const LEAST_SPAN = 20;
@@ -37,19 +37,21 @@ export function peakInstant(): Nanos | null {
 
 /** The instant of a handle, which may stand at a peak by name; null while that is not known. */
 export function instantOf(at: Instant | null, otherwise: Nanos): Nanos | null {
+  if (at === "end") return otherwise;
   if (at === "rss-peak") return source.value?.rss_peak?.at_ns ?? null;
   return at === "peak" ? peakInstant() : at ?? otherwise;
 }
 
 /** What an instant is called that has a name. */
-export function titleOfInstant(at: "peak" | "rss-peak"): string {
-  return at === "peak" ? "the peak" : "the RSS peak";
+export function titleOfInstant(at: NamedInstant): string {
+  return { peak: "the peak", "rss-peak": "the RSS peak", end: "the end" }[at];
 }
 
 /** The instant of B, which may be in another file: the peak is then that of the other file. */
 export function instantOfB(b: Instant | null, file: Source | null, otherwise: Nanos): Nanos | null {
   const isOther = file !== null && file.id !== source.value?.id;
   if (isOther && b === "peak") return file.peak?.at_ns ?? null;
+  if (isOther && b === "end") return file.duration_ns;
   if (isOther && b === "rss-peak") return file.rss_peak?.at_ns ?? null;
   return instantOf(b, otherwise);
 }

@@ -1,4 +1,5 @@
 // Single blocks, and how large and how old they are.
+import { Separator } from "../separator";
 import type { Block, Blocks, Histograms } from "../answers";
 import { useAnswer } from "../answer";
 import { choice, choose, setFilter } from "../choice";
@@ -9,9 +10,10 @@ import { clean } from "../names";
 import { usePages } from "../pages";
 import { about } from "../question";
 import { source } from "../sources";
-import { functionOf, ownFrame, Stack } from "../stack";
+import { functionOf, nameOf, ownFrame, Stack } from "../stack";
 import { Table, type Column } from "../table";
 import { StatusLine } from "../status";
+import type { Subject } from "../subject";
 
 const SORTS: { [column: string]: string } = { size: "size", allocated: "time", lifetime: "lifetime", address: "address" };
 
@@ -49,17 +51,24 @@ export function BlocksView() {
       </div>
       <div class="split">
         <Table label="Blocks" columns={source.value?.tasks?.length ? COLUMNS : WITHOUT_TASKS} count={pages.count} row={pages.row} need={pages.need} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}
-          selected={picked} onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={pages.answer.question ?? ""} empty={data ? "No block matches." : ""} />
+          selected={picked} onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={pages.answer.question ?? ""} empty={data ? "No block matches." : ""} subject={subjectOfBlock} />
         {block && (
-          <aside class="picked" aria-label="The chosen block">
+          <><Separator /><aside class="picked" aria-label="The chosen block">
             <h2>{clean(block.address)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
             <p>{format.bytes(block.size)} ({format.count(block.size)}){block.usable ? `, usable ${format.bytes(block.usable)}` : ""}{block.weight && block.weight > 1 ? `, stands for ${format.count(block.weight)}` : ""}; allocated at {when(block.allocated_ns)}, {block.freed_ns === null ? "never freed" : `freed at ${when(block.freed_ns)}`}</p>
             <Stack stack={block.stack} site={block.site} />
-          </aside>
+          </aside></>
         )}
       </div>
     </div>
   );
+}
+
+/** A block's function and site. */
+function subjectOfBlock(block: Block): Subject {
+  const frame = ownFrame(block.stack);
+  const name = nameOf(frame);
+  return { name: name ?? block.address, function: name, site: block.site, stack: block.stack, frame };
 }
 
 function indexOfBlock(id: number, row: (index: number) => Block | undefined, count: number): number {

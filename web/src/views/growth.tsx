@@ -1,4 +1,5 @@
 // Sites whose blocks stay: how their survivors grow, and how steadily.
+import { Separator } from "../separator";
 import type { Growth, GrowthSite } from "../answers";
 import { useAnswer } from "../answer";
 import { addFilter, choice, choose } from "../choice";
@@ -6,43 +7,47 @@ import { length, perUnit, unit } from "../clock";
 import { Curve } from "../curve";
 import * as format from "../format";
 import { clean, shown } from "../names";
+import { foundRows } from "../matcher";
 import { about } from "../question";
 import { has, source } from "../sources";
 import { distinctCallers, FunctionActions, RowName, Stack } from "../stack";
 import { Search } from "../search";
 import { Table, type Column } from "../table";
 import { StatusLine } from "../status";
+import { endOf } from "../teardown";
+import { subjectOfSite } from "../subject";
 import { useMemo } from "preact/hooks";
 
 export function GrowthView() {
   const { sort, order, search, pick } = choice.value;
-  const answer = useAnswer<Growth>(about("growth", { at: null, points: 40 }), 80);
+  const answer = useAnswer<Growth>(about("growth", { at: null, before_teardown: choice.value.at !== "end" && has("timeline"), points: 40 }), 80);
   const column = sort || "score";
   const sites = useMemo(() => sorted(answer.data?.sites ?? [], column, order, search), [answer.data, column, order, search]);
   const columns = useMemo(() => columnsOf(sites), [sites]);
   const picked = pick === "" ? -1 : sites.findIndex((site) => String(site.id) === pick);
   const site = sites[picked];
-  const end = choice.value.to ?? source.value?.duration_ns ?? 0;
+  const end = answer.data?.t.at(-1) ?? choice.value.to ?? source.value?.duration_ns ?? 0;
   return (
     <div class={`leaks-view${answer.waiting ? " old" : ""}`}>
       <div class="tools">
-        <small>What was allocated in the window and is live at its end, ranked by how much and how steadily it grows.</small>
+        <small>What was allocated in the window and is live at {endOf(answer.data?.t.at(-1))}, ranked by how much and how steadily it grows.</small>
         <span class="stretch" />
+        {search && answer.data && <small class="in-all">{format.plural(sites.length, "site")}, {format.bytes(sites.reduce((sum, each) => sum + each.live_bytes, 0))} in all</small>}
         <Search hint="Search functions" />
         <StatusLine answer={answer} />
       </div>
       <div class="split">
         <Table label="Growth" columns={columns} count={sites.length} row={(index) => sites[index]} rowHeight={28} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
-          onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={`${answer.question} ${column} ${order}`} empty={answer.data ? "Nothing that was allocated in the window is still there." : ""} />
+          onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={`${answer.question} ${column} ${order}`} empty={answer.data ? (search ? "Nothing matches." : "Nothing that was allocated in the window is still there.") : ""} subject={subjectOfSite} />
         {site && (
-          <aside class="picked" aria-label="The chosen site">
+          <><Separator /><aside class="picked" aria-label="The chosen site">
             <h2 title={clean(site.frame?.function ?? site.key)}>{shown(site.frame?.function ?? site.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
             <Curve values={site.curve} width={300} height={70} label="Survivors over time" />
             <p>{format.bytes(site.live_bytes)}{has("counts") && ` in ${format.count(site.live_blocks)} blocks`}; {format.bytes(growthOf(site))} more each {perUnit().slice(1) === "s" ? "second" : unit()}{site.oldest_ns !== null ? `; the oldest has lived ${length(Math.max(0, end - site.oldest_ns))}` : ""}.</p>
             {has("blocks") && <p class="actions"><button type="button" onClick={() => { addFilter(`site:${site.id}`); choose({ view: "blocks" }); }}>Its blocks</button></p>}
             <FunctionActions name={site.frame?.function ?? site.key} />
             <Stack stack={site.stack ?? []} site={site.id} />
-          </aside>
+          </aside></>
         )}
       </div>
     </div>
@@ -55,8 +60,7 @@ function growthOf(site: GrowthSite): number {
 }
 
 function sorted(sites: GrowthSite[], column: string, order: "asc" | "desc", search: string): GrowthSite[] {
-  const wanted = search.toLowerCase();
-  const found = wanted ? sites.filter((site) => site.key.toLowerCase().includes(wanted) || site.stack?.some((frame) => frame.function?.toLowerCase().includes(wanted))) : [...sites];
+  const found = [...foundRows(sites, search)];
   const value = (site: GrowthSite) => ({ live: site.live_bytes, blocks: site.live_blocks, growth: growthOf(site), steadiness: site.steadiness, score: site.score } as { [column: string]: number })[column] ?? site.score;
   return found.sort((a, b) => (order === "asc" ? 1 : -1) * (value(a) - value(b)));
 }

@@ -23,7 +23,7 @@ export function ImageView() {
   return (
     <div class="image-view">
       <div class="tools">
-        {data && <small>{format.bytes(data.live_bytes)} in {format.count(data.live_objects)} objects are live, of {format.bytes(data.heap_bytes)} on the heap; lens: {clean(data.lens)}{data.waste.length ? `; ${data.waste.map((each) => `${clean(each.what)} ${format.bytes(each.bytes)}`).join(", ")}` : ""}{data.stable ? `; stable memory ${format.bytes(data.stable.bytes)}` : ""}</small>}
+        {data && <small>{format.bytes(data.live_bytes)} in {format.count(data.live_objects)} objects are live, of {format.bytes(data.heap_bytes)} on the heap; read as {clean(data.lens)}{data.waste.length ? `; ${data.waste.map((each) => `${clean(each.what)} ${format.bytes(each.bytes)}`).join(", ")}` : ""}{data.stable ? `; stable memory ${format.bytes(data.stable.bytes)}` : ""}</small>}
         <span class="stretch" />
         {node && <button type="button" onClick={() => choose({ node: "" })}>The whole</button>}
         {images.length > 0 && (
@@ -111,7 +111,7 @@ function Treemap({ data }: { data: TreemapAnswer }) {
           onPointerMove={(event) => { const cell = find(event); setHovered(cell && { cell, x: event.clientX, y: event.clientY }); }} onPointerLeave={() => setHovered(null)}
           onClick={(event) => { const cell = find(event); if (cell) { setActive(cell.node); open(cell.node); } }} onDblClick={(event) => { const cell = find(event); if (cell) choose({ node: String(cell.node) }); }} onKeyDown={keys} />
       </div>
-      <div class="flame-details" aria-live="polite">{node ? <><span class="details-name">{clean(node.label)}</span><span>keeps {format.bytes(node.retained)}; {format.bytes(node.bytes)} of its own{node.count > 1 ? `; ${format.count(node.count)} of them` : ""}; {clean(node.kind)}{node.address ? ` at ${clean(node.address)}` : ""}</span></> : <span>As large as what each object keeps alive. Click for the object, double click to zoom.</span>}</div>
+      <div class="flame-details" aria-live="polite">{node ? <><span class="details-name">{clean(node.label)}</span><span>retained {format.bytes(node.retained)}; {format.bytes(node.bytes)} of its own{node.count > 1 ? `; ${format.count(node.count)} of them` : ""}; {clean(node.kind)}{node.address ? ` at ${clean(node.address)}` : ""}</span></> : <span>As large as what each object keeps alive. Click for the object, double click to zoom.</span>}</div>
     </div>
   );
 }
@@ -127,7 +127,7 @@ function Inspector({ data }: { data: ImageObject }) {
   return (
     <>
       <h2>{clean(object.shape)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
-      <p>{clean(object.kind)} at <code>{clean(object.address)}</code>; {format.bytes(object.bytes)}, keeps {format.bytes(object.retained_bytes)}</p>
+      <p>{clean(object.kind)} at <code>{clean(object.address)}</code>; {format.bytes(object.bytes)}, retained {format.bytes(object.retained_bytes)}</p>
       {object.path && <><h3>Path from a root</h3><p class="path">{clean(object.path)}</p></>}
       <h3>Kept by</h3>
       <ul class="neighbours">
@@ -174,7 +174,7 @@ function Compared({ data }: { data: ImageCompare }) {
       <Roots title="Roots that keep more" roots={data.roots.filter((each) => each.change_bytes > 0)} />
       <Roots title="Roots that keep less" roots={data.roots.filter((each) => each.change_bytes < 0).reverse()} />
       <h3>Shapes</h3>
-      <ul class="neighbours">{data.shapes.slice(0, 200).map((each) => <li key={each.shape}><span class={`numeric ${each.change_bytes > 0 ? "grown" : "shrunk"}`}>{format.signed(format.bytes(each.change_bytes), each.change_bytes)}</span> <span class="name">{clean(each.shape)} <small>{each.count.map(format.count).join(" → ")}</small></span></li>)}</ul>
+      <ul class="neighbours">{[...data.shapes].sort((one, two) => two.change_bytes - one.change_bytes).slice(0, 200).map((each) => <li key={each.shape}><span class={`numeric ${each.change_bytes > 0 ? "grown" : "shrunk"}`}>{format.signed(format.bytes(each.change_bytes), each.change_bytes)}</span> <span class="name">{clean(each.shape)} <small>{each.count.map(format.count).join(" → ")}</small></span></li>)}</ul>
       <h3>What came</h3>
       <ul class="neighbours">{data.new.slice(0, 50).map((each, index) => <li key={index}><span class="numeric">{format.bytes(each.bytes)}</span> <span class="name">{clean(each.shape)} ×{format.count(each.count)} <small>{clean(each.path ?? "")}</small></span></li>)}</ul>
     </div>

@@ -1,44 +1,49 @@
 // What is live at the instant, by site: at the end of a program, what was never freed.
+import { Separator } from "../separator";
 import type { Leaks, LeakSite } from "../answers";
 import { useAnswer } from "../answer";
-import { addFilter, choice, choose } from "../choice";
+import { addFilter, choice, choose, DEFAULT } from "../choice";
 import { length } from "../clock";
 import * as format from "../format";
 import { clean, shown } from "../names";
-import { about } from "../question";
+import { about, instantOfLeaks } from "../question";
+import { foundRows } from "../matcher";
 import { distinctCallers, FunctionActions, RowName, Stack } from "../stack";
 import { Search } from "../search";
 import { Table, type Column } from "../table";
 import { StatusLine } from "../status";
+import { subjectOfSite } from "../subject";
 import { useMemo } from "preact/hooks";
 
 export function LeaksView() {
   const { sort, order, search, pick } = choice.value;
-  const answer = useAnswer<Leaks>(about("still_live", { limit: 1000 }), 80);
+  const answer = useAnswer<Leaks>(about("still_live", { limit: 1000, ...instantOfLeaks() }), 80);
   const column = sort || "live";
   const sites = useMemo(() => sorted(answer.data?.sites ?? [], column, order, search), [answer.data, column, order, search]);
   const columns = useMemo(() => columnsOf(sites), [sites]);
   const picked = pick === "" ? -1 : sites.findIndex((site) => String(site.id) === pick);
   const site = sites[picked];
+  const isAtEnd = choice.value.at === DEFAULT.at || choice.value.at === "end";
   return (
     <div class={`leaks-view${answer.waiting ? " old" : ""}`}>
       <div class="tools">
-        <small>What is live at A and how old it is. At the end of a program this was never freed. Caches and globals are in it, too: Growth shows what keeps growing.</small>
+        <small>What is live at {isAtEnd ? "the end" : "A"} and how old it is. At the end of a program this was never freed. Caches and globals are in it, too: Growth shows what keeps growing.</small>
         <span class="stretch" />
+        {search && answer.data && <small class="in-all">{format.plural(sites.length, "site")}, {format.bytes(sites.reduce((sum, each) => sum + each.live_bytes, 0))} in all</small>}
         <Search hint="Search functions" />
         <StatusLine answer={answer} />
       </div>
       <div class="split">
         <Table label="Leaks" columns={columns} count={sites.length} row={(index) => sites[index]} rowHeight={28} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
-          onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={`${answer.question} ${column} ${order}`} empty={answer.data ? "Nothing is live." : ""} />
+          onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={`${answer.question} ${column} ${order}`} empty={answer.data ? (search ? "Nothing matches." : "Nothing is live.") : ""} subject={subjectOfSite} />
         {site && (
-          <aside class="picked" aria-label="The chosen site">
+          <><Separator /><aside class="picked" aria-label="The chosen site">
             <h2 title={clean(site.frame?.function ?? site.key)}>{shown(site.frame?.function ?? site.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
             <p>{format.bytes(site.live_bytes)} in {format.count(site.live_blocks)} blocks{site.oldest_age_ns !== null ? `; the oldest has lived ${length(site.oldest_age_ns)}` : ""}.</p>
             <p class="actions"><button type="button" onClick={() => { addFilter(`site:${site.id}`); choose({ view: "blocks" }); }}>Its blocks</button></p>
             <FunctionActions name={site.frame?.function ?? site.key} />
             <Stack stack={site.stack ?? []} site={site.id} />
-          </aside>
+          </aside></>
         )}
       </div>
     </div>
@@ -46,8 +51,7 @@ export function LeaksView() {
 }
 
 function sorted(sites: LeakSite[], column: string, order: "asc" | "desc", search: string): LeakSite[] {
-  const wanted = search.toLowerCase();
-  const found = wanted ? sites.filter((site) => site.key.toLowerCase().includes(wanted) || site.stack?.some((frame) => frame.function?.toLowerCase().includes(wanted))) : [...sites];
+  const found = [...foundRows(sites, search)];
   const value = (site: LeakSite) => ({ live: site.live_bytes, blocks: site.live_blocks, share: site.share, lifetime: site.oldest_age_ns ?? 0 } as { [column: string]: number })[column] ?? site.live_bytes;
   return found.sort((a, b) => (order === "asc" ? 1 : -1) * (value(a) - value(b)));
 }

@@ -1,5 +1,6 @@
 // What was recorded, and where to look first.
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import type { Metric, Overview, Row } from "../answers";
 import { useAnswer } from "../answer";
 import { choice, choose } from "../choice";
@@ -9,7 +10,10 @@ import { clean } from "../names";
 import { about } from "../question";
 import { has, metrics, source } from "../sources";
 import { distinctCallers, RowName } from "../stack";
+import { isMenuKey, isRightClick, MoreButton, openMenu, openMenuAt } from "../menu";
 import { StatusLine } from "../status";
+import { Headline } from "../headline";
+import { subjectOfSite } from "../subject";
 import { titleOfInstant } from "../timeline/range";
 
 export function OverviewView() {
@@ -19,13 +23,15 @@ export function OverviewView() {
   return (
     <div class={`overview${answer.waiting ? " old" : ""}`}>
       <StatusLine answer={answer} />
+      <Headline />
       {data && <Figures data={data} />}
       {data && <section class="words beside" aria-label="Beside the figures"><Resident />{notCounted(data.figures)}{givenBack(data.figures)}</section>}
       {data && data.anomalies.length > 0 && <section class="words" aria-label="Anomalies">{isPart() && <h2>In the whole recording</h2>}{data.anomalies.map((line) => <p key={line} class="anomaly">{clean(line)}</p>)}</section>}
       {data && (
         <div class="tops">
           <Top title={!has("timeline") ? "Live" : `Live at ${typeof choice.value.at === "string" ? `${titleOfInstant(choice.value.at)}, ` : ""}${when(data.at_ns)}`} metric="live" rows={data.top.live} />
-          {has("timeline") && <Top title={choice.value.filters.length > 0 ? "At the peak of the whole memory" : "At the peak of the window"} metric="peak" rows={data.top.peak} />}
+          {has("timeline") && choice.value.at === "peak" && metrics.value.includes("leaked") && <Top title="Allocated in the window, never freed" metric="leaked" rows={data.top.leaked} />}
+          {has("timeline") && choice.value.at !== "peak" && <Top title={choice.value.filters.length > 0 ? "At the peak of the whole memory" : "At the peak of the window"} metric="peak" rows={data.top.peak} />}
           {metrics.value.includes("allocated") && data.figures.allocated_bytes !== undefined && <Top title={has("timeline") ? "Allocated in the window" : "Allocated"} metric="allocated" rows={data.top.allocated} />}
           {has("timeline") && metrics.value.includes("temporary") && <Top title="Temporary in the window" metric="temporary" rows={data.top.temporary} hint="freed before its thread allocated anything else" />}
         </div>
@@ -33,7 +39,7 @@ export function OverviewView() {
       {data && (
         <section class="words" aria-label="Notes">
           {data.notes.map((line) => <p key={line}>{clean(line)}</p>)}
-          {data.anomalies.length === 0 && has("timeline") && <p class="fine">Nothing odd about the events.</p>}
+          {data.anomalies.length === 0 && has("timeline") && <p class="fine">The events show no anomaly.</p>}
           {file.started && <p>Started {clean(file.started.replace("T", " ").replace(/\.\d+Z$/, " UTC"))}{file.host ? ` on ${clean(file.host)}` : ""}{file.threads?.length ? `, ${format.plural(file.threads.length, "thread")}` : ""}{file.sampling ? `; ${clean(file.sampling)}` : ""}.</p>}
         </section>
       )}
@@ -119,13 +125,16 @@ function Figure({ name, title, value, note, counted, known }: { name: string; ti
 
 function Top({ title, metric, rows, hint }: { title: string; metric: Metric; rows: Row[]; hint?: string }) {
   const callers = distinctCallers(rows);
+  const [hovered, setHovered] = useState<{ index: number; top: number } | null>(null);
+  const hover = (index: number, element: HTMLElement) => setHovered({ index, top: element.offsetTop });
   return (
-    <section class="top" aria-label={title}>
+    <section class="top" aria-label={title} onPointerLeave={() => setHovered(null)}>
       <h2 title={hint}>{title} <button type="button" class="quiet" onClick={() => choose({ view: "flame", metric })}>flame graph</button> <button type="button" class="quiet" onClick={() => choose({ view: "table", metric })}>table</button></h2>
       <ul>
         {rows.map((row, index) => (
-          <li key={index}>
-            <button type="button" onClick={() => choose({ view: "table", metric, by: "site", pick: row.id === null ? "" : String(row.id) })} title="Show it in the table">
+          <li key={index} onPointerEnter={(event) => hover(index, event.currentTarget)} onContextMenu={(event) => { if (isRightClick(event)) openMenu(subjectOfSite(row), { x: event.clientX, y: event.clientY }); }}
+            onKeyDown={(event) => { if (isMenuKey(event)) { event.preventDefault(); openMenuAt(subjectOfSite(row), event.currentTarget); } }}>
+            <button type="button" onFocus={(event) => hover(index, event.currentTarget.parentElement!)} onClick={() => choose({ view: "table", metric, by: "site", pick: row.id === null ? "" : String(row.id) })} title="Show it in the table">
               <span class="numeric">{format.valued(row.value, metric)}</span>
               <span class="numeric share">{format.percent(row.share)}</span>
               <span class="share-bar"><i style={{ width: `${Math.min(100, row.share * 100)}%` }} /></span>
@@ -135,6 +144,7 @@ function Top({ title, metric, rows, hint }: { title: string; metric: Metric; row
         ))}
         {rows.length === 0 && <li class="nothing">Nothing.</li>}
       </ul>
+      {hovered && rows[hovered.index] && <MoreButton subject={subjectOfSite(rows[hovered.index])} style={{ top: `${hovered.top - 1}px` }} />}
     </section>
   );
 }

@@ -1,7 +1,7 @@
 // Where the resident memory is: rows that add up to RSS, who holds them, and what would help.
 import type { Rss } from "../answers";
 import { useAnswer } from "../answer";
-import { choice, choose, RSS_PARTS, type RssPart } from "../choice";
+import { choice, choose, DEFAULT, RSS_PARTS, type RssPart } from "../choice";
 import { when } from "../clock";
 import * as format from "../format";
 import { clean } from "../names";
@@ -32,7 +32,7 @@ export function RssView() {
         {data && <Instants data={data} />}
         {filters.length > 0 && <small>Of the whole process: filters do not apply here.</small>}
         <span class="stretch" />
-        {answer.problem !== null && choice.value.at !== null && <button type="button" onClick={() => choose({ at: null })}>At the RSS peak</button>}
+        {answer.problem !== null && choice.value.at !== DEFAULT.at && <button type="button" onClick={() => choose({ at: DEFAULT.at })}>At the RSS peak</button>}
         <StatusLine answer={answer} />
       </div>
       {data && <Headline data={data} />}

@@ -1,19 +1,25 @@
 // Rows by site, function, file, …, and who calls whom.
+import { Separator } from "../separator";
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Callers, Metric, Row, Rows } from "../answers";
 import { useAnswer } from "../answer";
 import { addFilter, choice, choose, filtersAnd, type Grouping } from "../choice";
+import { SaveCsv } from "../csv";
+import { fileName } from "../download";
 import * as format from "../format";
 import { clean, shown } from "../names";
+import { foundRows, matcherOf } from "../matcher";
 import { usePages } from "../pages";
 import { about } from "../question";
 import { saved } from "../saved";
 import { Search } from "../search";
-import { has, metric as shownMetric, offeredGroupings } from "../sources";
+import { has, metric as shownMetric, offeredGroupings, source } from "../sources";
+import { hasSource, placeOf, SourceLink } from "../source";
 import { FunctionActions, functionOf, RowName, Stack, TypeName } from "../stack";
 import { Table, type Column } from "../table";
 import { StatusLine } from "../status";
+import { filterOfRow, subjectOfRow } from "../subject";
 
 const SORTS = ["value", "self", "share", "total", "blocks", "average", "name"];
 /** The most sites that are listed beside a type. */
@@ -32,8 +38,11 @@ export function TableView() {
 export function GroupedRows({ by, label, children }: { by: Grouping; label: string; children?: ComponentChildren }) {
   const { measure, sort, order, search, pick } = choice.value;
   const metric = shownMetric.value;
+  // An expression that is none finds nothing, and the search field says so.
+  const isWrong = matcherOf(search).problem !== null;
   const sorted = SORTS.includes(sort) ? sort : (measure === "blocks" ? "blocks" : "value");
-  const pages = usePages<Rows, Row>(about("rows", { metric, by, sort: sorted, order, search: search || null }), (answer) => answer.rows, (answer) => answer.count, 80);
+  const question = isWrong ? null : about("rows", { metric, by, sort: sorted, order, search: search || null });
+  const pages = usePages<Rows, Row>(question, (answer) => answer.rows, (answer) => answer.count, 80);
   const local = useMemo(() => (saved && pages.answer.data ? searchedAndSorted(pages.answer.data.rows, search, sorted, order) : null), [pages.answer.data, search, sorted, order]);
   const count = local ? local.length : pages.count;
   const row = (index: number) => (local ? local[index] : pages.row(index));
@@ -49,16 +58,22 @@ export function GroupedRows({ by, label, children }: { by: Grouping; label: stri
         {children}
         <Search hint={`Search ${by}s`} />
         <span class="stretch" />
-        {pages.answer.data && <small>{format.count(count)} rows, {format.valued(totalOf(pages.answer.data, metric), metric)} in all</small>}
+        {pages.answer.data && <small>{format.count(count)} rows, {format.valued(search ? foundValue(pages.answer.data, local) : totalOf(pages.answer.data, metric), metric)} in all</small>}
+        {pages.answer.data && <SaveCsv question={question} rows={local} name={`${fileName(source.value?.name ?? "")}-${metric}-by-${by}`} value={format.isCount(metric) ? "allocations" : "bytes"} />}
         <StatusLine answer={pages.answer} />
       </div>
       <div class="split">
         <Table label={label} columns={columnsOf(by, metric, shareOf, hasElements)} count={count} row={row} need={local ? undefined : pages.need} sort={sorted} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}
-          selected={picked} onSelect={(_, each) => choose({ pick: keyOfRow(each) }, pick === "")} identity={pages.answer.question ?? ""} empty={pages.answer.data ? undefined : ""} />
+          selected={picked} onSelect={(_, each) => choose({ pick: keyOfRow(each) }, pick === "")} identity={pages.answer.question ?? ""} empty={pages.answer.data || isWrong ? undefined : ""} subject={(each) => subjectOfRow(each, by)} />
         {pickedRow && <Picked row={pickedRow} by={by} />}
       </div>
     </div>
   );
+}
+
+/** What the found rows have in all; of a saved page, those of its rows that are found. */
+function foundValue(data: Rows, local: Row[] | null): number {
+  return local ? local.reduce((sum, row) => sum + row.value, 0) : data.found?.value ?? 0;
 }
 
 function totalOf(data: Rows | null, metric: Metric): number {
@@ -77,8 +92,7 @@ function indexOf(pick: string, count: number, row: (index: number) => Row | unde
 }
 
 function searchedAndSorted(rows: Row[], search: string, sort: string, order: "asc" | "desc"): Row[] {
-  const wanted = search.toLowerCase();
-  const found = wanted ? rows.filter((row) => row.key.toLowerCase().includes(wanted) || row.stack?.some((frame) => frame.function?.toLowerCase().includes(wanted))) : rows;
+  const found = foundRows(rows, search);
   const sign = order === "asc" ? 1 : -1;
   const value = (row: Row) => (sort === "blocks" ? row.blocks : sort === "total" ? row.total ?? row.value : sort === "average" ? averageOf(row) : row.value);
   return [...found].sort((a, b) => (sort === "name" ? sign * a.key.localeCompare(b.key) : sign * (value(a) - value(b))));
@@ -130,9 +144,9 @@ function callersOf(row: Row): string {
 
 function Picked({ row, by }: { row: Row; by: Grouping }) {
   const metric = shownMetric.value;
-  const filter = by === "thread" || by === "type" || by === "heap" || by === "task" || by === "module" ? `${by}:${by === "thread" && row.id !== null ? row.id : row.key}` : null;
+  const filter = filterOfRow(row, by);
   return (
-    <aside class="picked" aria-label="The chosen row">
+    <><Separator /><aside class="picked" aria-label="The chosen row">
       <h2 title={clean(row.frame?.function ?? row.key)}>{by === "type" ? clean(row.key) : shown(row.frame?.function ?? row.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
       <p>{format.valued(row.total ?? row.value, metric)}{format.isCount(metric) ? " allocations" : has("counts") ? ` in ${format.plural(row.total_blocks ?? row.blocks, "block")}` : ""}{row.self !== undefined && `, ${format.valued(row.self, metric)} by itself`}{elementsOf(row) && `, room for ${elementsOf(row)} elements`}</p>
       {filter && (
@@ -142,9 +156,10 @@ function Picked({ row, by }: { row: Row; by: Grouping }) {
         </p>
       )}
       {by === "type" && filter && <Sites filter={filter} />}
+      {(by === "line" || by === "file") && hasSource(placeOf(row.key)) && <p><SourceLink frame={placeOf(row.key)} own /></p>}
       {by === "function" && <FunctionDetails name={row.frame?.function ?? row.key} />}
-      {by === "site" && <><FunctionActions name={row.frame?.function ?? row.key} /><Stack stack={row.stack ?? []} site={row.id} /></>}
-    </aside>
+      {by === "site" && <><FunctionActions name={row.frame?.function ?? row.key} /><Stack stack={row.stack ?? []} site={row.id} named={row.frame} /></>}
+    </aside></>
   );
 }
 

@@ -1,4 +1,5 @@
 // The types of blocks. Object logs: types by what they leak, how much more of each every iteration leaves behind, and whether the log can be believed.
+import { Separator } from "../separator";
 import { useMemo } from "preact/hooks";
 import type { Iterations, ObjectType, TypeGrowth, Types } from "../answers";
 import { useAnswer } from "../answer";
@@ -6,6 +7,7 @@ import { choice, choose } from "../choice";
 import { Bars } from "../curve";
 import * as format from "../format";
 import { clean } from "../names";
+import { matcherOf } from "../matcher";
 import { question } from "../question";
 import { Search } from "../search";
 import { isObjectLog, source } from "../sources";
@@ -33,13 +35,13 @@ function ObjectTypes() {
     <div class="types-view">
       {data && <Trust data={data} />}
       <div class="tools">
-        {data && <small>{format.plural(rows.length, "type")}</small>}
+        {data && <small>{format.plural(rows.length, "type")}{search && `, ${format.bytes(rows.reduce((sum, row) => sum + row.live_bytes, 0))} never dropped in all`}</small>}
         <Search hint="Search types" />
         <StatusLine answer={answer} />
       </div>
       <div class="split">
         <Table label="Types" columns={columns} count={rows.length} row={(index) => rows[index]} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
-          onSelect={(_, row) => choose({ pick: row.type }, pick === "")} identity={`${column} ${order}`} empty={data ? "No type matches." : ""} />
+          onSelect={(_, row) => choose({ pick: row.type }, pick === "")} identity={`${column} ${order}`} empty={data ? "No type matches." : ""} subject={(row) => ({ name: row.type, filter: `type:${row.type}` })} />
         {rows[picked] && <Picked row={rows[picked]} iterations={data!.iterations} />}
       </div>
     </div>
@@ -59,7 +61,7 @@ function Trust({ data }: { data: Types }) {
 
 function Picked({ row, iterations }: { row: Row; iterations: Iterations | null }) {
   return (
-    <aside class="picked" aria-label="The chosen type">
+    <><Separator /><aside class="picked" aria-label="The chosen type">
       <h2>{clean(row.type)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
       <p>{format.bytes(row.live_bytes)} in {format.count(row.live_objects)} of {format.count(row.allocations)} objects were never dropped.{row.growth?.sentence ? ` It ${clean(row.growth.sentence)}.` : ""}</p>
       <p class="actions"><button type="button" onClick={() => choose({ view: "flame", filters: [`type:${row.type}`] })}>Who makes it</button></p>
@@ -78,7 +80,7 @@ function Picked({ row, iterations }: { row: Row; iterations: Iterations | null }
           {iterations.iterations_each > 1 && <small>Each line is {format.count(iterations.iterations_each)} iterations.</small>}
         </>
       )}
-    </aside>
+    </aside></>
   );
 }
 
@@ -88,9 +90,9 @@ function rowsOf(data: Types): Row[] {
 }
 
 function sorted(rows: Row[], column: string, order: "asc" | "desc", search: string): Row[] {
-  const wanted = search.toLowerCase();
+  const { matches } = matcherOf(search);
   const value = (row: Row) => ({ live: row.live_bytes, objects: row.live_objects, made: row.allocations, bytes: row.allocated_bytes, dropped: row.drops, growth: row.growth?.each?.bytes ?? -1 } as { [column: string]: number })[column] ?? row.live_bytes;
-  return rows.filter((row) => row.type.toLowerCase().includes(wanted)).sort((a, b) => (order === "asc" ? 1 : -1) * (column === "name" ? a.type.localeCompare(b.type) : value(a) - value(b)));
+  return rows.filter((row) => matches?.(row.type) ?? true).sort((a, b) => (order === "asc" ? 1 : -1) * (column === "name" ? a.type.localeCompare(b.type) : value(a) - value(b)));
 }
 
 /** What is beside the table when a type is chosen needs no columns. */

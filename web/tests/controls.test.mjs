@@ -1,0 +1,164 @@
+// Menus, searches, matches and files that the page makes: what they do, and that their figures are those of the command line.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { api, bytes, choiceOf, count, go, json, page, recording, rows, settled, viewer } from "./support.mjs";
+
+const file = recording("service.hw");
+const view = await viewer([file, recording("hostile.hw")]);
+const items = (opened) => opened.$$eval("[role=menuitem]", (all) => all.map((each) => each.firstChild.textContent));
+
+test("a row has a menu: by right click, by keys, and by its button; Escape returns the focus", async () => {
+  const opened = await page(view, "view=table&metric=peak&by=site");
+  await opened.locator(".table-row").nth(1).click({ button: "right" });
+  assert.deepEqual(await items(opened), ["Focus", "Only inside", "Not inside", "Only this site", "Not this site", "Hide in the flame graph", "Treat as allocator", "Show its blocks", "Show its timeline", "Source", "Copy name", "Copy stack"]);
+  await opened.keyboard.press("Escape");
+  assert.equal(await opened.locator("[role=menu]").count(), 0);
+
+  await opened.locator(".table-body").focus();
+  await opened.keyboard.press("ArrowDown");
+  await settled(opened);
+  for (const key of ["Shift+F10", "ContextMenu"]) {
+    await opened.keyboard.press(key);
+    await opened.getByRole("menu").waitFor();
+    assert.equal(await opened.evaluate(() => document.activeElement.textContent.startsWith("Focus")), true, key);
+    await opened.keyboard.press("ArrowUp");
+    assert.equal(await opened.evaluate(() => document.activeElement.textContent), "Copy stack");
+    await opened.keyboard.press("Escape");
+    assert.equal(await opened.evaluate(() => document.activeElement.className), "table-body");
+  }
+
+  await opened.locator(".table-row").nth(2).hover();
+  await opened.locator("button.more").click();
+  await opened.getByRole("menuitem", { name: "Show its blocks" }).click();
+  await settled(opened);
+  const third = json("report", file, "--at", "peak", "--top", "0").sites[2];
+  assert.equal(choiceOf(opened).get("view"), "blocks");
+  assert.match(choiceOf(opened).get("filter"), /^site:\d+$/);
+  await go(opened, `view=blocks&at=peak&filter=${choiceOf(opened).get("filter")}`);
+  assert.match(await opened.locator(".tools small").textContent(), new RegExp(`^${count(third.live_blocks)} blocks, ${bytes(third.live_bytes)}`));
+  await opened.done();
+});
+
+test("every list has the menu", async () => {
+  const opened = await page(view);
+  for (const [fragment, row] of [["view=overview", ".top li"], ["view=blocks&at=peak", ".table-row"], ["view=leaks", ".table-row"], ["view=growth", ".table-row"], ["view=compare&at=100000000&b=peak", ".table-row"], ["view=table&by=module", ".table-row"]]) {
+    await go(opened, fragment);
+    await opened.locator(row).first().click({ button: "right" });
+    assert.ok((await items(opened)).includes("Copy name"), fragment);
+    await opened.keyboard.press("Escape");
+  }
+  await opened.done();
+});
+
+test("a frame has the menu, and the bar keeps the frame that was hovered last", async () => {
+  const opened = await page(view, "view=flame&metric=peak");
+  const canvas = opened.locator(".flame-canvas");
+  await canvas.hover({ position: { x: 40, y: 18 * 2 + 9 } });
+  const name = await opened.locator("#flame-details .details-name").textContent();
+  await opened.mouse.move(5, 5);
+  assert.equal(await opened.locator("#flame-details .details-name").textContent(), name);
+  await canvas.click({ button: "right", position: { x: 40, y: 18 * 2 + 9 } });
+  assert.ok((await items(opened)).includes("Copy stack"));
+  assert.equal(choiceOf(opened).get("node"), null, "a right click does not zoom");
+  await opened.getByRole("menuitem", { name: "Only inside" }).click();
+  await settled(opened);
+  const filter = choiceOf(opened).get("filter");
+  assert.match(filter, /^inside:equal:/);
+  const inside = filter.slice("inside:equal:".length);
+  const expected = json("report", file, "--at", "peak", "--top", "0").sites.filter((site) => site.stack.some((frame) => frame.function === inside)).reduce((sum, site) => sum + site.live_bytes, 0);
+  await opened.mouse.move(5, 5);
+  assert.equal((await api(view, `tree?source=0&metric=peak&filter=${encodeURIComponent(filter)}`)).total, expected);
+  await opened.done();
+});
+
+test("a search steps through its matches", async () => {
+  const opened = await page(view, "view=flame&metric=peak&search=/Session|Index/");
+  const tree = await api(view, "tree?source=0&metric=peak");
+  const matches = tree.node_name.filter((name, node) => node > 0 && tree.node_value[node] > 0 && /Session|Index/i.test(tree.names[name])).length;
+  assert.ok(matches > 1);
+  assert.equal(await opened.locator(".match-place").textContent(), `${matches} found`);
+  const field = opened.locator("input.search");
+  await field.focus();
+  await field.press("Enter");
+  await settled(opened);
+  assert.equal(await opened.locator(".match-place").textContent(), `1 of ${matches}`);
+  assert.match(await opened.locator("#flame-details .details-name").textContent(), /Session|Index/);
+  await field.press("Shift+Enter");
+  await settled(opened);
+  assert.equal(await opened.locator(".match-place").textContent(), `${matches} of ${matches}`);
+  await opened.getByRole("button", { name: "Next match" }).click();
+  await settled(opened);
+  assert.equal(await opened.locator(".match-place").textContent(), `1 of ${matches}`);
+  await opened.done();
+});
+
+test("a regular expression is searched for in every list, and the total is of the rows that are found", async () => {
+  const opened = await page(view);
+  const { sites, at_ns } = json("report", file, "--at", "peak", "--top", "0");
+  const found = sites.filter((site) => site.stack.some((frame) => /Session::open|compact/i.test(frame.function ?? "")));
+  assert.ok(found.length > 0 && found.length < sites.length);
+  await go(opened, "view=table&metric=peak&by=site&search=/session::open|compact/");
+  assert.equal(await opened.locator(".tools > small").first().textContent(), `${count(found.length)} rows, ${bytes(found.reduce((sum, site) => sum + site.live_bytes, 0))} in all`);
+  await go(opened, `view=leaks&at=${at_ns}&search=/session::open|compact/`);
+  assert.equal(await opened.locator(".in-all").textContent(), `${count(found.length)} site${found.length === 1 ? "" : "s"}, ${bytes(found.reduce((sum, site) => sum + site.live_bytes, 0))} in all`);
+  for (const name of ["flame", "table", "leaks", "growth", "compare"]) {
+    await go(opened, `view=${name}&search=/(/`);
+    assert.match(await opened.locator(".search-field .problem").textContent(), /not a regular expression/, name);
+    if (name !== "flame") assert.equal((await rows(opened)).length, 0, name);
+  }
+  await opened.done();
+});
+
+test("the picture of a flame graph has its names as text, whatever they contain", async () => {
+  const opened = await page(view, "source=1&view=flame&metric=allocated");
+  const [saved] = await Promise.all([opened.waitForEvent("download"), opened.getByRole("button", { name: "SVG" }).click()]);
+  const svg = readFileSync(await saved.path(), "utf8");
+  assert.doesNotMatch(svg, /<script|<img/);
+  const titles = await opened.evaluate((text) => [...new DOMParser().parseFromString(text, "image/svg+xml").querySelectorAll("g > title")].map((each) => each.textContent), svg);
+  assert.ok(titles.includes("<script>window.harmed=4</script>"), titles.join("\n"));
+  await opened.done();
+});
+
+test("the side panel is resized by keys and by a drag", async () => {
+  const opened = await page(view, "view=leaks");
+  await opened.locator(".table-row").first().click();
+  await settled(opened);
+  const width = async () => Math.round((await opened.locator(".picked").boundingBox()).width);
+  const before = await width();
+  await opened.getByRole("separator").focus();
+  await opened.keyboard.press("ArrowLeft");
+  await opened.waitForFunction((old) => Math.round(document.querySelector(".picked").getBoundingClientRect().width) === old + 20, before);
+  const box = await opened.getByRole("separator").boundingBox();
+  await opened.mouse.move(box.x + 3, box.y + 40);
+  await opened.mouse.down();
+  await opened.mouse.move(box.x + 63, box.y + 40, { steps: 3 });
+  await opened.mouse.up();
+  assert.ok((await width()) < before);
+  await opened.done();
+});
+
+test("nothing runs out at the side from 640 to 2560 pixels", async () => {
+  for (const [width, height] of [[640, 700], [1024, 700], [2560, 1440]]) {
+    const opened = await page(view, "", { viewport: { width, height } });
+    for (const name of ["overview", "flame", "table", "blocks", "leaks", "growth", "compare"]) {
+      await go(opened, `view=${name}&from=60000000&to=120000000&b=80000000&filter=size:16..65536`);
+      const [all, beyond] = await opened.evaluate(() => [document.documentElement.scrollWidth, [...document.querySelectorAll(".header *, .bar *, .tools *")].filter((each) => each.getClientRects().length && each.getBoundingClientRect().right > innerWidth + 1).map((each) => each.outerHTML.slice(0, 80))]);
+      assert.equal(all, width, `${name} at ${width}`);
+      assert.deepEqual(beyond, [], `${name} at ${width}`);
+    }
+    await opened.done();
+  }
+});
+
+test("the table is saved as CSV, with all rows and exact figures", async () => {
+  const opened = await page(view, "view=table&metric=peak&by=site");
+  const [saved] = await Promise.all([opened.waitForEvent("download"), opened.getByRole("button", { name: "CSV" }).click()]);
+  const lines = readFileSync(await saved.path(), "utf8").trim().split("\r\n");
+  const { sites } = json("report", file, "--at", "peak", "--top", "0");
+  assert.equal(lines[0], "name,bytes,total,blocks,share,file,line");
+  const live = sites.map((site) => site.live_bytes).filter((value) => value > 0);
+  const values = lines.slice(1).map((line) => Number(line.replace(/"[^"]*"/, "").split(",")[1])).filter((value) => value > 0);
+  assert.deepEqual(values.sort((a, b) => b - a), live.sort((a, b) => b - a));
+  await opened.done();
+});

@@ -1,0 +1,154 @@
+// Source code: each line's memory is what `report --by line` says, and a saved page has the text only if it was asked for.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { api, choiceOf, folder, go, highwater, json, page, recording, settled, viewer } from "./support.mjs";
+
+const made = folder();
+const file = join(made, "sourced.rs");
+writeFileSync(file, `fn keep(size: usize) -> Vec<u8> {
+    Vec::with_capacity(size)
+}
+
+#[inline(never)]
+fn fill(rows: &mut Vec<Vec<u8>>) {
+    for size in 1..50 {
+        rows.push(keep(size * 100));
+    }
+    rows.push(vec![1; 70_000]);
+    rows.push(vec![2; 30_000]);
+}
+
+fn main() {
+    let mut rows = Vec::with_capacity(100);
+    fill(&mut rows);
+    std::mem::forget(rows);
+}
+`);
+execFileSync("rustc", ["--edition", "2024", "-O", "-g", file, "-o", join(made, "sourced")], { stdio: "pipe" });
+highwater("record", "--force", "-o", recording("sourced.hw"), "--", join(made, "sourced"));
+const view = await viewer([recording("sourced.hw")]);
+
+/** What the command line says of the lines of the file. */
+const reported = new Map(json("report", "sourced.hw", "--by", "line").lines.flatMap((row) => {
+  const { name } = row;
+  return name?.startsWith(`${file}:`) ? [[Number(name.slice(file.length + 1)), row]] : [];
+}));
+
+test("each line has the bytes and blocks that the table by line has", async () => {
+  const answer = await api(view, `source?file=${encodeURIComponent(file)}`);
+  assert.equal(answer.text, readFileSync(file, "utf8"));
+  assert.ok(reported.size >= 3, "lines are known");
+  const own = answer.lines.filter((line) => line.figures.self > 0);
+  assert.deepEqual(own.map((line) => [line.line, line.figures.self, line.figures.blocks]), [...reported].filter(([, row]) => row.live_bytes > 0).sort(([a], [b]) => a - b).map(([line, row]) => [line, row.live_bytes, row.live_blocks]));
+  for (const { line, figures } of answer.lines) assert.deepEqual([figures.total, figures.total_blocks], [reported.get(line).inclusive.live_bytes, reported.get(line).inclusive.live_blocks], `line ${line}`);
+  const main = answer.lines.find((line) => line.line === 16);
+  assert.ok(main.figures.total >= 170_000 && main.figures.self === 0, "the call in main has what it leads to");
+});
+
+test("a frame's source opens beside its stack, with the memory of the lines", async () => {
+  const tab = await page(view, "view=table");
+  await tab.locator(".table-row", { hasText: "fill" }).first().click();
+  await settled(tab);
+  await tab.keyboard.press("s");
+  await settled(tab);
+  const [, path, line] = /^(.*):(\d+)$/.exec(choiceOf(tab).get("source_file"));
+  assert.equal(path, file);
+  assert.equal(await tab.locator(".source-line.chosen").getAttribute("data-line"), line);
+  await tab.getByRole("button", { name: "self", exact: true }).click();
+  await settled(tab);
+  const shown = await tab.$$eval(".source-line[data-value]", (lines) => lines.map((each) => [Number(each.dataset.line), Number(each.dataset.value), Number(each.dataset.blocks), each.querySelector("code").textContent]));
+  const text = readFileSync(file, "utf8").split("\n");
+  for (const [number, value, blocks, code] of shown) {
+    assert.equal(value, reported.get(number)?.live_bytes ?? 0, `line ${number}`);
+    assert.equal(blocks, reported.get(number)?.live_blocks ?? 0, `line ${number}`);
+    assert.equal(code, text[number - 1]);
+  }
+  assert.ok(shown.some(([number]) => number === 10) && shown.some(([number]) => number === 11));
+  await go(tab, `view=table&source_self=1&source_file=${encodeURIComponent(`${file}:1`)}`);
+  await tab.getByRole("button", { name: "Next line with memory" }).click();
+  await settled(tab);
+  const first = shown.filter(([number, value]) => value > 0 && number > 1)[0][0];
+  assert.equal(choiceOf(tab).get("source_file"), `${file}:${first}`);
+  assert.equal(await tab.getByRole("button", { name: "Open in editor" }).count(), 0);
+  if (process.env.SHOT) await tab.screenshot({ path: `${process.env.SHOT}/source.png` });
+  await tab.keyboard.press("Escape");
+  await settled(tab);
+  assert.equal(await tab.locator(".source-panel").count(), 0);
+  await tab.done();
+});
+
+test("a stack's frame, and the flame graph, lead to the source; a file that is not named is not shown", async () => {
+  const tab = await page(view, "view=table");
+  await tab.locator(".table-row", { hasText: "fill" }).first().click();
+  await settled(tab);
+  await tab.locator(".stack .source-link", { hasText: "sourced.rs:16" }).first().click();
+  await settled(tab);
+  assert.equal(await tab.locator(".source-line.chosen code").textContent(), "    fill(&mut rows);");
+  await tab.goBack();
+  await settled(tab);
+  assert.equal(await tab.locator(".source-panel").count(), 0, "the back button closes it");
+  await go(tab, "view=flame&lines=1");
+  await tab.locator(".flame-canvas").focus();
+  // Down to the library call, and back to the line that makes it.
+  for (let step = 0; step < 8; step += 1) await tab.keyboard.press("ArrowDown");
+  assert.match(await tab.locator("#flame-details").textContent(), /with_capacity|alloc/);
+  await tab.keyboard.press("ArrowUp");
+  await tab.keyboard.press("s");
+  await settled(tab);
+  assert.match(choiceOf(tab).get("source_file"), /sourced\.rs:2$/);
+  if (process.env.SHOT) await tab.screenshot({ path: `${process.env.SHOT}/flame.png` });
+  await go(tab, "view=table&source_file=%2Fetc%2Fhostname:1");
+  assert.match(await tab.locator(".source-panel").textContent(), /no frame of this source/);
+  assert.equal(await tab.locator(".source-line").count(), 0);
+  await tab.done();
+});
+
+test("the flame graph splits a function by line, and its sums stay exact", async () => {
+  const merged = await api(view, "tree?least=0");
+  const split = await api(view, "tree?least=0&split=line");
+  assert.equal(split.total, merged.total);
+  const sums = (tree, key) => {
+    const all = new Map();
+    tree.node_name.forEach((name, node) => {
+      if (!tree.library_calls?.includes(node) && tree.files[tree.node_file[node]] === file) all.set(key(tree, node), (all.get(key(tree, node)) ?? 0) + tree.node_value[node]);
+    });
+    return all;
+  };
+  const byName = (tree, node) => tree.names[tree.node_name[node]];
+  assert.deepEqual([...sums(split, byName)].sort(), [...sums(merged, byName)].sort());
+  // No function of the program calls itself: the nodes of a line have its total.
+  const answer = await api(view, `source?file=${encodeURIComponent(file)}`);
+  const byLine = sums(split, (tree, node) => tree.node_line[node]);
+  for (const { line, figures } of answer.lines) assert.equal(byLine.get(line) ?? 0, figures.total, `line ${line}`);
+  assert.ok(byLine.size > sums(merged, byName).size);
+});
+
+test("a saved page has the source only if it was asked for", async () => {
+  const [without, with_] = ["without.html", "with.html"].map((name) => join(made, name));
+  highwater("view", "sourced.hw", "--save", without);
+  highwater("view", "sourced.hw", "--save", with_, "--with-source");
+  assert.ok(!readFileSync(without, "utf8").includes("std::mem::forget(rows)"));
+  assert.ok(readFileSync(with_, "utf8").includes("std::mem::forget(rows)"));
+  const open = async (path) => {
+    const tab = await page({ address: `file://${path}` }, "view=table");
+    await tab.locator(".table-row", { hasText: "fill" }).first().click();
+    await settled(tab);
+    return tab;
+  };
+  const plain = await open(without);
+  assert.equal(await plain.locator(".source-link").count(), 0);
+  await plain.done();
+  const full = await open(with_);
+  await full.keyboard.press("s");
+  await settled(full);
+  await full.getByRole("button", { name: "self", exact: true }).click();
+  await settled(full);
+  for (const number of [10, 11]) {
+    const line = full.locator(`.source-line[data-line="${number}"]`);
+    assert.equal(Number(await line.getAttribute("data-value")), reported.get(number).live_bytes);
+  }
+  await full.done();
+});
