@@ -25,7 +25,7 @@
 //!     ledger.record(&Event { time: Nanos(time), thread: ThreadId(thread), kind }, &mut ());
 //! };
 //! happen(10, 1, EventKind::Allocate(place));
-//! happen(20, 2, EventKind::Deallocate { address: 0x1000, claimed_size: None });
+//! happen(20, 2, EventKind::free(0x1000, None));
 //!
 //! let totals = ledger.accounts().totals();
 //! assert_eq!((totals.figures.live_bytes(), totals.figures.peak_bytes), (0, 64));

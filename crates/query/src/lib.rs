@@ -13,6 +13,7 @@
 //! | the first things to know | [`headline`] |
 //! | a flame graph, or the callers and callees of one function | [`tree`], [`focus`], [`callers`] |
 //! | single blocks, and how large and how old they are | [`blocks`], [`histograms`] |
+//! | the life of one block, and what lay at its address before and after | [`biography`](fn@biography) |
 //! | what is live at an instant and how old it is | [`leaks`] |
 //! | what grows steadily | [`growth`] |
 //! | what changed between two instants | [`compare`] |
@@ -35,6 +36,8 @@
 //!   its curve is a line; curves of caches rise early or late. One snapshot is enough for this, where figures at many instants would take many.
 #![forbid(unsafe_code)]
 
+mod biography;
+mod block_states;
 mod blocks;
 mod callers;
 mod compare;
@@ -55,6 +58,7 @@ mod lives;
 mod measure;
 mod names;
 pub mod objects;
+mod occupants;
 mod overview;
 mod peak;
 mod population;
@@ -71,6 +75,7 @@ mod tree;
 mod types;
 pub mod units;
 
+pub use biography::{BiographyAnswer, BlockChoice, LifeEventAnswer, OccupantAnswer, biography};
 pub use blocks::{BlockAnswer, BlockOrder, BlocksAnswer, BlocksOptions, blocks};
 pub use callers::{CallersAnswer, NeighbourAnswer, callers};
 pub use compare::{ChangeAnswer, CompareAnswer, CompareOptions, CompareSide, WholeChange, compare};

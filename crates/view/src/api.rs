@@ -60,6 +60,7 @@ fn endpoint(name: &str) -> Option<Endpoint> {
         "overview" => Endpoint::InLines(endpoints::overview),
         "headline" => Endpoint::InLines(endpoints::headline),
         "blocks" => Endpoint::InLines(endpoints::blocks),
+        "block" => Endpoint::InLines(endpoints::block),
         "histograms" => Endpoint::InLines(endpoints::histograms),
         // `leaks` is the old name of `growth`.
         "growth" | "leaks" => Endpoint::InLines(endpoints::growth),

@@ -269,7 +269,7 @@ mod tests {
                 ..Placement::default()
             };
             let kind = match random % 5 {
-                0 | 1 => EventKind::Deallocate { address, claimed_size: None },
+                0 | 1 => EventKind::free(address, None),
                 2 => EventKind::Reallocate { old_address: address, claimed_old_size: None, new: place },
                 _ => EventKind::Allocate(place),
             };

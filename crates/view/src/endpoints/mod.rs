@@ -11,9 +11,10 @@ pub mod stacks;
 use crate::choice::{RequestChoice, filters_of, named_moment, naming_of, window_of};
 use crate::http::request::Request;
 use crate::sources::Sources;
+use highwater_model::AllocId;
 use highwater_query::{
-    self as query, BlockOrder, BlocksOptions, CompareOptions, GroupBy, GrowthOptions, LeaksOptions, Metric, Query,
-    QueryError, RowOrder, RowsOptions, TimelineEffort, TreeOptions,
+    self as query, BlockChoice, BlockOrder, BlocksOptions, CompareOptions, GroupBy, GrowthOptions, LeaksOptions,
+    Metric, Query, QueryError, RowOrder, RowsOptions, TimelineEffort, TreeOptions,
 };
 use highwater_store::history::Work;
 use serde::Serialize;
@@ -164,10 +165,30 @@ pub fn blocks(request: &Request, choice: &RequestChoice, work: &Work<'_>) -> Ans
     let options = BlocksOptions {
         order: word(request, "sort", &orders)?,
         is_ascending: is_ascending(request)?,
+        search: search(request),
         offset: number(request, "offset", 0, FARTHEST)? as usize,
         limit: number(request, "limit", 100, MOST_BLOCKS)? as usize,
     };
     json(query::blocks(&choice.query, &options, work)?)
+}
+
+/// `block`: the life of one block, by its number or by an address.
+pub fn block(request: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
+    let given = |name: &str| request.parameter(name).filter(|text| !text.is_empty());
+    let wanted = match (given("id"), given("address")) {
+        (Some(_), None) => BlockChoice::Number(AllocId(number(request, "id", 0, u64::MAX)?)),
+        (None, Some(text)) => BlockChoice::Address(address(text)?),
+        _ => return Err(QueryError::bad("either id= or address= is wanted")),
+    };
+    json(query::biography(&choice.query, wanted, work)?)
+}
+
+/// An address in hex, with or without `0x`.
+fn address(text: &str) -> Result<u64, QueryError> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = if is_hex { u64::from_str_radix(digits, 16).ok() } else { None };
+    number.ok_or_else(|| QueryError::Bad(format!("address={text}: an address in hex is wanted")))
 }
 
 /// `histograms`: sizes and lifetimes.
