@@ -54,6 +54,8 @@ export interface Choice {
   /** How Compare shows what changed. */
   compared: "table" | "flame";
   part: RssPart;
+  /** Which blocks are listed: those that are live at A, or all that ever were. */
+  listed: "live" | "ever";
   /** Gauges that are shown although they usually are not, or the other way round. */
   curves: string[];
   /** A row, an object, a block that is looked at closely. */
@@ -68,7 +70,7 @@ export interface Choice {
 
 export const DEFAULT: Choice = {
   view: "overview", source: 0, from: null, to: null, left: null, right: null, at: "peak", b: null, other: null, metric: "live", measure: "bytes", filters: [],
-  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], allocators: [], raw_names: false, merge: false, library: false, lines: false, node: "", compared: "table", part: "rows", curves: [], pick: "", source_file: "", source_self: false,
+  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], allocators: [], raw_names: false, merge: false, library: false, lines: false, node: "", compared: "table", part: "rows", listed: "live", curves: [], pick: "", source_file: "", source_self: false,
   theme: "", palette: "",
 };
 
@@ -149,6 +151,7 @@ export function parseChoice(fragment: string, wrong: string[] = []): Choice {
   choice.node = given.get("node") ?? "";
   choice.compared = oneOf("compared", ["table", "flame"], DEFAULT.compared);
   choice.part = oneOf("part", RSS_PARTS, DEFAULT.part);
+  choice.listed = oneOf("listed", ["live", "ever"], DEFAULT.listed);
   choice.curves = given.getAll("curve");
   choice.pick = given.get("pick") ?? "";
   choice.source_file = given.get("source_file") ?? "";

@@ -368,6 +368,8 @@ export type Block = {
   site: number;
   /** The number of blocks that it stands for. */
   weight: number;
+  /** The frame that names its site. */
+  frame: Frame | null;
   /** The number of its stack. */
   stack: Frame[];
 };
@@ -382,6 +384,69 @@ export type Blocks = {
   estimated_blocks: number;
   /** The blocks. */
   blocks: Array<Block>;
+};
+
+/** Something that happened to a block. */
+export type LifeEvent = {
+  /** `allocated`, `reallocated`, `promoted`, `freed`, or `evicted`: another block got its address, so it must have been freed before. `known` for a block
+ * that was live before the recording began. */
+  what: string;
+  /** When. */
+  time_ns: number;
+  /** The thread that did it; null if it is not known. */
+  thread: number | null;
+  /** The address of the block after it; for its end, before it. */
+  address: string;
+  /** Its size. */
+  size: number;
+  /** The size before it; null if it was not resized. */
+  old_size: number | null;
+  /** The address before it; null if the block did not move. */
+  old_address: string | null;
+  /** Its heap. */
+  heap: string;
+  /** The number of the stack that did it; null if it was not recorded. */
+  site: number | null;
+  /** The frame that names this stack. */
+  frame: Frame | null;
+  /** The number of this stack in the table. */
+  stack: Frame[];
+};
+
+/** A block that lay at the same address at another time. */
+export type Occupant = {
+  /** The block, as it was then. */
+  block: Block;
+  /** Since when it lay there, with this size. */
+  since_ns: number;
+  /** Until when; null if it stays. */
+  until_ns: number | null;
+  /** Why it left: `freed`, `evicted`, `reallocated` or `promoted`. */
+  left: string | null;
+};
+
+/** The life of a block. */
+export type Biography = {
+  /** The block in its last state. */
+  block: Block;
+  /** For a block that was named by an address: `then` if it lay there at the instant, or `before`, or `after`. */
+  found: string | null;
+  /** Its past and future are known. False for a snapshot, which knows one instant. */
+  has_history: boolean;
+  /** Every reallocation is known. False for samples. */
+  has_reallocations: boolean;
+  /** Every block is known: none can be missing before or after it. False for samples. */
+  has_every_block: boolean;
+  /** Addresses are those of a memory, where a block may get the address of an earlier one. */
+  has_addresses: boolean;
+  /** What happened to it, in order. */
+  events: Array<LifeEvent>;
+  /** The number of reallocations between the last two events that are not listed. */
+  left_out: number;
+  /** The last block at its first address before it. */
+  before: Occupant | null;
+  /** The first block at its last address after it. */
+  after: Occupant | null;
 };
 
 /** Blocks of similar sizes. */

@@ -78,6 +78,8 @@ pub enum Command {
     Connect(commands::connect::Connect),
     /// Who holds the memory at an instant, biggest first
     Report(commands::report::Report),
+    /// The life of one block: who allocated, resized and freed it, and what lay at its address before and after
+    Block(commands::block::BlockArgs),
     /// What is still live at the end, by call site, biggest first
     Leaks(commands::leaks::Leaks),
     /// What grows steadily, by call site, fastest first
@@ -123,7 +125,7 @@ pub enum Command {
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Record", &["record", "listen", "connect", "c-library"]),
     ("Live", &["run", "ps", "snapshot", "watch", "rss", "set", "snapshots", "collector"]),
-    ("Analyse", &["report", "leaks", "growth", "diff", "objects", "timeline", "view", "info", "check"]),
+    ("Analyse", &["report", "leaks", "growth", "diff", "block", "objects", "timeline", "view", "info", "check"]),
     ("Convert", &["export", "import", "trim", "symbolize"]),
     ("Images", &["image"]),
     ("Shell", &["completions", "man", "help"]),

@@ -5,6 +5,7 @@ import { choice, choose, DEFAULT, fragmentOf, type Choice } from "../choice";
 import { instant, when } from "../clock";
 import * as format from "../format";
 import { source } from "../sources";
+import { LifeBar } from "./life";
 import { marksOf } from "./marks";
 import { shownPeak } from "./peak";
 import { AXIS } from "./plots";
@@ -163,6 +164,7 @@ export function Layer({ course, width, range }: { course: Course | null; width: 
       {chosen && <div class="outside" style={{ left: 0, width: `${low}px` }} />}
       {chosen && <div class="outside" style={{ left: `${high}px`, width: `${Math.max(0, width - high)}px` }} />}
       {chosen && <div class="window-bar" style={{ left: `${low}px`, width: `${Math.max(0, high - low)}px` }} title="The window: drag to move it" onPointerDown={grab("whole")} />}
+      <LifeBar x={x} width={width} />
       {marksOf(course, range, x, width).map((mark) => (
         <div class={`mark${mark.leftwards ? " mark-left" : ""}`} key={mark.key} style={{ transform: `translateX(${mark.x}px)` }} title={mark.title}><span style={{ top: `${mark.lane * 13}px` }}>{mark.text}</span></div>
       ))}

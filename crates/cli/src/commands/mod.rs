@@ -1,5 +1,6 @@
 //! One file per command, with its arguments and its help.
 
+pub mod block;
 pub mod c_library;
 pub mod check;
 pub mod collector;
