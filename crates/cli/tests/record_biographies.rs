@@ -60,11 +60,11 @@ fn functions(document: &Value, stack: &Value) -> Vec<String> {
 fn numbers(place: &Place) -> BTreeMap<u64, u64> {
     let output = Command::new(HIGHWATER)
         .current_dir(place.path())
-        .args(["export", "recording.hw", "--to", "events", "-o", "-"])
+        .args(["export", "recording.hw", "--to", "events", "--force", "-o", "numbers.jsonl"])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let lines = String::from_utf8(output.stdout).unwrap();
+    let lines = std::fs::read_to_string(place.file("numbers.jsonl")).unwrap();
     let events = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let born = events.filter(|event| event["event"] == "allocate");
     born.map(|event| (event["size"].as_u64().unwrap(), event["block"].as_u64().unwrap())).collect()
