@@ -17,6 +17,9 @@ import { showRange } from "./timeline/range";
 
 const WORDS: { [what: string]: string } = { allocated: "Allocated", reallocated: "Reallocated", promoted: "Promoted", freed: "Freed", evicted: "Freed unseen", known: "Live already" };
 
+/** The stacks of a life with no more events are shown at once. */
+const OPEN_EVENTS = 3;
+
 export function threadName(id: number | null): string {
   if (id === null) return "";
   const name = source.value?.threads?.find((thread) => thread.id === id)?.name;
@@ -80,7 +83,7 @@ function Life({ life }: { life: Biography }) {
         {life.events.map((event, index) => (
           <>
             {life.left_out > 0 && index === life.events.length - 1 && <li class="nothing" key="left out">{format.plural(life.left_out, "more reallocation")}</li>}
-            <Event key={index} event={event} digits={digits} isSnapshot={!life.has_history} />
+            <Event key={index} event={event} digits={digits} isSnapshot={!life.has_history} isOpen={life.events.length <= OPEN_EVENTS} />
           </>
         ))}
         {life.after && <Neighbour title="After it, at this address" one={life.after} at={life.after.since_ns} digits={digits} />}
@@ -100,7 +103,7 @@ export function resolutionOf(times: number[]): number {
   return Math.max(100, Math.min(1e6, ...steps));
 }
 
-function Event({ event, digits, isSnapshot }: { event: LifeEvent; digits: number; isSnapshot: boolean }) {
+function Event({ event, digits, isSnapshot, isOpen }: { event: LifeEvent; digits: number; isSnapshot: boolean; isOpen: boolean }) {
   const isEnd = event.what === "freed" || event.what === "evicted";
   const size = event.old_size === null ? format.bytes(event.size) : `${format.bytes(event.old_size)} → ${format.bytes(event.size)}`;
   return (
@@ -115,7 +118,7 @@ function Event({ event, digits, isSnapshot }: { event: LifeEvent; digits: number
         {event.old_address !== null && <>, moved from <code>{clean(event.old_address)}</code> to <code>{clean(event.address)}</code></>}
       </p>
       {event.stack.length > 0
-        ? <details><summary>{functionOf(event.frame)} <small>{clean(format.place(event.frame?.file, event.frame?.line))}</small></summary><Stack stack={event.stack} site={isEnd ? null : event.site} named={event.frame} /></details>
+        ? <details open={isOpen}><summary>{functionOf(event.frame)} <small>{clean(format.place(event.frame?.file, event.frame?.line))}</small></summary><Stack stack={event.stack} site={isEnd ? null : event.site} named={event.frame} /></details>
         : <p class="nothing">{event.what === "freed" ? <>Who freed it was not recorded: <code>record --free-stacks</code> does.</> : event.what === "evicted" ? "" : "No stack is known."}</p>}
     </li>
   );

@@ -1,4 +1,5 @@
 // Bars of a histogram. Dragging over them chooses a range.
+import "./histogram.css";
 import { useState } from "preact/hooks";
 import * as format from "./format";
 
@@ -77,6 +78,6 @@ export function Histogram({ title, bars: given, limit = Infinity, shown, chosen,
 function ticksOf(bars: Bar[]): { at: number; value: number }[] {
   const step = Math.max(1, Math.ceil(bars.length / LABELS));
   const starts = bars.map((bar, index) => ({ at: index / bars.length, value: bar.from, index }));
-  const shown = starts.filter(({ index }) => index % step === 0 && (index === 0 || bars.length - index > step / 2));
+  const shown = starts.filter(({ index }) => index % step === 0 && (index === 0 || bars.length - index >= step));
   return [...shown, { at: 1, value: bars[bars.length - 1].to }];
 }

@@ -124,12 +124,12 @@ test("largest ever, live at A and live at the peak are buttons; the list is sear
   const times = new Map(blocks.slice(0, shown.length).map((block, index) => [block.allocated_ns, shown[index][2]]));
   assert.equal(new Set(times.values()).size, times.size);
 
-  await opened.locator("input.search").fill("session::open");
+  await opened.locator("input.search").fill("index::compact");
   await opened.waitForTimeout(300);
   await settled(opened);
-  const found = await api(view, "blocks?source=2&at=peak&search=session::open&limit=1000");
+  const found = await api(view, "blocks?source=2&at=peak&search=index::compact&limit=1000");
   assert.ok(found.count > 0 && found.count < peak.live_blocks);
-  assert.ok(found.blocks.every((block) => block.stack.some((frame) => /session::open/i.test(frame.function ?? ""))));
+  assert.ok(found.blocks.every((block) => block.stack.some((frame) => /index::compact/i.test(frame.function ?? ""))));
   assert.match(await said(), new RegExp(`^${count(found.count)} blocks, ${bytes(found.bytes)}`));
   await opened.locator("input.search").fill("/(/");
   await opened.waitForTimeout(300);
