@@ -262,6 +262,56 @@ export type Timeline = {
   approximate: boolean;
 };
 
+/** Live memory in each bin. */
+export type BandCurve = {
+  /** Bytes. */
+  bytes: Array<number>;
+  /** Blocks. */
+  blocks: Array<number>;
+};
+
+/** The live memory of one row. */
+export type Band = {
+  /** Its name, for people. */
+  key: string;
+  /** The number of a site or thread. */
+  id: number | null;
+  /** For sites: the frame that names it. */
+  frame?: Frame | null | null;
+  /** For sites that would look like another: what differs. */
+  detail?: string;
+  /** Bytes. */
+  bytes: Array<number>;
+  /** Blocks. */
+  blocks: Array<number>;
+};
+
+/** What is live and in no band: the total less all bands. Estimates are rounded one by one, so a rest of nothing may be some bytes below zero. */
+export type RestBand = {
+  /** How many rows it has. */
+  count: number;
+  /** Bytes. */
+  bytes: Array<number>;
+  /** Blocks. */
+  blocks: Array<number>;
+};
+
+/** Live memory over time by row. */
+export type Bands = {
+  /** What a band is: `function`, `thread`, … */
+  by: string;
+  /** The times that separate the bins, one more than there are bins. */
+  t: Array<number>;
+  /** The instant of each bin: the values are those after all events up to and including it. */
+  at: Array<number>;
+  /** All live memory that passes the filters, for each bin. */
+  total: BandCurve;
+  /** The rows that hold the most at any of these instants, largest first. */
+  bands: Array<Band>;
+  /** What is in no band. */
+  rest: RestBand;
+};
+
 /** Nodes that are too small to be shown. */
 export type LeftOutNodes = {
   /** Their number. */

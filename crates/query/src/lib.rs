@@ -8,6 +8,7 @@
 //! |---|---|
 //! | a table by site, function, file, module, line, thread, type or heap | [`rows`] |
 //! | live memory over time | [`timeline`] |
+//! | the same, stacked by function, thread, type, … | [`bands`] |
 //! | where the most is live within the window | [`peak`] |
 //! | key figures and top lists | [`overview`] |
 //! | the first things to know | [`headline`] |
@@ -36,6 +37,8 @@
 //!   its curve is a line; curves of caches rise early or late. One snapshot is enough for this, where figures at many instants would take many.
 #![forbid(unsafe_code)]
 
+mod band_curves;
+mod bands;
 mod biography;
 mod block_states;
 mod blocks;
@@ -64,6 +67,7 @@ mod peak;
 mod population;
 #[allow(clippy::module_inception, reason = "the subject of every question is in the file of its name")]
 mod query;
+mod row_numbers;
 mod rows;
 mod rss;
 mod source_lines;
@@ -75,6 +79,7 @@ mod tree;
 mod types;
 pub mod units;
 
+pub use bands::{BandAnswer, BandCurve, BandsAnswer, BandsOptions, RestBand, bands};
 pub use biography::{BiographyAnswer, BlockChoice, LifeEventAnswer, OccupantAnswer, biography};
 pub use blocks::{BlockAnswer, BlockOrder, BlocksAnswer, BlocksOptions, blocks};
 pub use callers::{CallersAnswer, NeighbourAnswer, callers};

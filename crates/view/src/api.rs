@@ -54,6 +54,7 @@ fn endpoint(name: &str) -> Option<Endpoint> {
     Some(match name {
         "sources" => Endpoint::Whole(|api, _, work| endpoints::sources::answer(&api.sources, work)),
         "timeline" => Endpoint::InLines(endpoints::timeline),
+        "bands" => Endpoint::InLines(endpoints::bands),
         "peak" => Endpoint::InLines(endpoints::peak),
         "rows" => Endpoint::InLines(endpoints::rows),
         "callers" => Endpoint::InLines(endpoints::callers),

@@ -13,17 +13,18 @@ use crate::http::request::Request;
 use crate::sources::Sources;
 use highwater_model::AllocId;
 use highwater_query::{
-    self as query, BlockChoice, BlockOrder, BlocksOptions, CompareOptions, GroupBy, GrowthOptions, LeaksOptions,
-    Metric, Query, QueryError, RowOrder, RowsOptions, TimelineEffort, TreeOptions,
+    self as query, BandsOptions, BlockChoice, BlockOrder, BlocksOptions, CompareOptions, GroupBy, GrowthOptions,
+    LeaksOptions, Metric, Query, QueryError, RowOrder, RowsOptions, TimelineEffort, TreeOptions,
 };
 use highwater_store::history::Work;
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The most rows in one answer, and the most bins, points and blocks.
+/// The most rows in one answer, and the most bins, bands, points and blocks.
 const MOST_ROWS: u64 = 10_000;
 const MOST_BINS: u64 = 10_000;
+const MOST_BANDS: u64 = 100;
 const MOST_POINTS: u64 = 1000;
 const MOST_BLOCKS: u64 = 1000;
 /// The largest offset into a list of blocks: the blocks up to it are held in memory while the list is made.
@@ -99,6 +100,17 @@ fn tree_options(request: &Request) -> Result<TreeOptions, QueryError> {
 pub fn timeline(request: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
     let points = number(request, "points", 600, MOST_BINS)? as usize;
     json(query::timeline(&choice.query, points, TimelineEffort::Quick, work)?)
+}
+
+/// `bands`: live memory over a window, stacked.
+pub fn bands(request: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
+    let options = BandsOptions {
+        by: grouping(request)?,
+        points: number(request, "points", 600, MOST_BINS)? as usize,
+        top: number(request, "top", 8, MOST_BANDS)? as usize,
+        in_blocks: word(request, "measure", &[("bytes", false), ("blocks", true)])?,
+    };
+    json(query::bands(&choice.query, &options, work)?)
 }
 
 /// `peak`: where the most bytes are live within the window.
