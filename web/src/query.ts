@@ -597,6 +597,52 @@ export type Compare = {
   tree: Tree;
 };
 
+/** A row with its growth. */
+export type GrowingRow = {
+  /** Its name, for people. */
+  key: string;
+  /** The number of a site or thread in the latest look. */
+  id: number | null;
+  /** Bytes that are live now. */
+  live_bytes: number;
+  /** Blocks that are live now. */
+  live_blocks: number;
+  /** How many more bytes are live than at the first look. */
+  growth_bytes: number;
+  /** How many more blocks. */
+  growth_blocks: number;
+  /** How many more bytes are live than some looks ago. */
+  lately_bytes: number;
+  /** How many more blocks. */
+  lately_blocks: number;
+  /** For sites: the frame that names it. */
+  frame?: Frame | null | null;
+  /** For sites: the number of the stack. */
+  stack?: Frame[];
+  /** For sites: the pool that took the memory. */
+  pool?: string;
+  /** For sites that would look like another: what differs. */
+  detail?: string;
+};
+
+/** The rows of a live process, and how they grew. */
+export type SiteGrowth = {
+  /** The whole at the first look. */
+  opened: CompareSide;
+  /** The whole some looks ago. */
+  lately: CompareSide;
+  /** The whole now. */
+  now: CompareSide;
+  /** How many rows there are, also those that are not in `rows`. */
+  count: number;
+  /** The live bytes of all these rows. */
+  found_bytes: number;
+  /** The growth of all these rows since the first look. */
+  found_growth: number;
+  /** The rows. */
+  rows: Array<GrowingRow>;
+};
+
 /** The memory of a line, or of a file. */
 export type LineFigures = {
   /** What it allocates itself. */

@@ -83,15 +83,16 @@ export function FunctionActions({ name }: { name: string }) {
   );
 }
 
-export function Stack({ stack, site, named }: { stack: Frame[]; site?: number | null; named?: Frame | null }) {
+/** `plain`: without links, since the stack is not of the chosen file. */
+export function Stack({ stack, site, named, plain }: { stack: Frame[]; site?: number | null; named?: Frame | null; plain?: boolean }) {
   // The key `s` shows the source of the frame that names the row.
   const own = stack.find((frame) => named && frame.function === named.function && frame.file === named.file && frame.line === named.line) ?? ownFrame(stack);
   return (
     <div class="stack">
       {site !== null && site !== undefined && <p class="actions"><button type="button" onClick={() => addFilter(`site:${site}`)}>Only this site</button></p>}
       {foldedStack(stack).map((run, index) => (run.length >= LEAST_FOLDED && isLibrary(run[0])
-        ? <details key={index}><summary>{format.count(run.length)} frames of the library, from {functionOf(run[0])}</summary><Frames frames={run} own={own} /></details>
-        : <Frames key={index} frames={run} own={own} />))}
+        ? <details key={index}><summary>{format.count(run.length)} frames of the library, from {functionOf(run[0])}</summary><Frames frames={run} own={own} plain={plain} /></details>
+        : <Frames key={index} frames={run} own={own} plain={plain} />))}
       {stack.length === 0 && <p class="nothing">No stack is known.</p>}
     </div>
   );
@@ -110,15 +111,15 @@ function foldedStack(stack: Frame[]): Frame[][] {
   return runs;
 }
 
-function Frames({ frames, own }: { frames: Frame[]; own?: Frame }) {
+function Frames({ frames, own, plain }: { frames: Frame[]; own?: Frame; plain?: boolean }) {
   return (
     <ol>
       {frames.map((frame, index) => (
         <li key={index} class={isLibrary(frame) ? "library" : ""}>
-          {nameOf(frame)
+          {nameOf(frame) && !plain
             ? <button type="button" class="frame" title={`${wholeName(frame)}\nFocus the flame graph on this function`} onClick={() => choose({ view: "flame", focus: nameOf(frame)! })}>{functionOf(frame)}</button>
-            : <code>{functionOf(frame)}</code>}
-          {hasSource(frame)
+            : <code title={wholeName(frame)}>{functionOf(frame)}</code>}
+          {hasSource(frame) && !plain
             ? <SourceLink frame={frame} own={frame === own} />
             : <small title={clean(frame.file ?? frame.module ?? "")}>{clean(format.place(frame.file, frame.line) || format.shortPath(frame.module ?? ""))}</small>}
         </li>

@@ -18,6 +18,7 @@
 //! | what is live at an instant and how old it is | [`leaks`] |
 //! | what grows steadily | [`growth`] |
 //! | what changed between two instants | [`compare`] |
+//! | how the sites of a live process grew | [`site_growth`](fn@site_growth) |
 //! | the memory of the lines of a source file | [`source_lines`](fn@source_lines), [`source_changes`] |
 //! | where the resident memory is, and who keeps its pages | [`rss`](fn@rss), [`rss_map`] |
 //! | how long freed blocks lived | [`lifetimes`] |
@@ -70,6 +71,7 @@ mod query;
 mod row_numbers;
 mod rows;
 mod rss;
+mod site_growth;
 mod source_lines;
 mod stacks;
 mod teardown;
@@ -107,6 +109,7 @@ pub use rss::{
     RssLimit, RssMapAnswer, RssMapOptions, RssMapSite, RssMoment, RssOptions, RssOrder, RssRowAnswer, RssSite,
     SiteNames, rss, rss_map, rss_map_of, rss_of,
 };
+pub use site_growth::{GrowingRowAnswer, SiteGrowthAnswer, SiteGrowthOptions, SiteGrowthOrder, site_growth};
 pub use source_lines::{
     LineChange, LineFigures, SourceLineAnswer, SourceLinesAnswer, names_file, source_changes, source_lines,
 };

@@ -87,6 +87,8 @@ fn generated() -> String {
         declaration::<WholeChange>(),
         declaration::<ChangeAnswer>(),
         declaration::<CompareAnswer>(),
+        declaration::<GrowingRowAnswer>(),
+        declaration::<SiteGrowthAnswer>(),
         declaration::<LineFigures>(),
         declaration::<LineChange>(),
         declaration::<SourceLineAnswer>(),
