@@ -12,6 +12,7 @@
 //! | key figures and top lists | [`overview`] |
 //! | the first things to know | [`headline`] |
 //! | a flame graph, or the callers and callees of one function | [`tree`], [`focus`], [`callers`] |
+//! | the same as a profile for `go tool pprof` | [`pprof`](fn@pprof) |
 //! | single blocks, and how large and how old they are | [`blocks`], [`histograms`] |
 //! | what is live at an instant and how old it is | [`leaks`] |
 //! | what grows steadily | [`growth`] |
@@ -58,6 +59,7 @@ pub mod objects;
 mod overview;
 mod peak;
 mod population;
+mod pprof;
 #[allow(clippy::module_inception, reason = "the subject of every question is in the file of its name")]
 mod query;
 mod rows;
@@ -90,6 +92,7 @@ pub use lifetimes::lifetimes;
 pub use names::label;
 pub use overview::{OverviewAnswer, TopRows, overview};
 pub use peak::{PeakAnswer, PeakInstant, peak};
+pub use pprof::pprof;
 pub use query::{Query, metrics_of, moment, no_times, time_of};
 pub use rows::{FoundAnswer, RowOrder, RowsAnswer, RowsOptions, rows};
 pub use rss::{
