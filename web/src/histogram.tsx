@@ -1,6 +1,6 @@
 // Bars of a histogram. Dragging over them chooses a range.
 import { useState } from "preact/hooks";
-import * as format from "./format";
+import * as estimate from "./estimate";
 
 export interface Bar {
   from: number;
@@ -55,12 +55,12 @@ export function Histogram({ title, bars, shown, chosen, onChoose, measure }: Pro
             onPointerUp={() => { if (drag) chooseBars(drag.from, drag.to); setDrag(null); }} onPointerCancel={() => setDrag(null)}>
             {visible.map((bar, index) => (
               <div key={bar.from} class={`bar-slot${inside(index) ? " inside" : ""}`} role="option" aria-selected={inside(index)} tabIndex={index === 0 ? 0 : -1} onKeyDown={(event) => keys(event, index)}
-                aria-label={`${shown(bar.from)} to ${shown(bar.to)}: ${format.count(bar.blocks)} blocks`} title={`${shown(bar.from)} – ${shown(bar.to)}\n${format.count(bar.blocks)} blocks, ${format.bytes(bar.bytes)}`}>
+                aria-label={`${shown(bar.from)} to ${shown(bar.to)}: ${estimate.plural(bar.blocks, "block")}`} title={`${shown(bar.from)} – ${shown(bar.to)}\n${estimate.plural(bar.blocks, "block")}, ${estimate.bytes(bar.bytes)}`}>
                 <i style={{ height: `${bar[measure] > 0 ? Math.max(2, (bar[measure] / highest) * 100) : 0}%` }} />
               </div>
             ))}
           </div>
-          <div class="bars-ends"><span>{shown(visible[0].from)}</span><span>most: {measure === "bytes" ? format.bytes(highest) : `${format.count(highest)} blocks`}</span><span>{shown(visible[visible.length - 1].to)}</span></div>
+          <div class="bars-ends"><span data-exact>{shown(visible[0].from)}</span><span>highest bar: {measure === "bytes" ? estimate.bytes(highest) : estimate.plural(highest, "block")}</span><span data-exact>{shown(visible[visible.length - 1].to)}</span></div>
         </>
       )}
     </section>

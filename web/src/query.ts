@@ -140,14 +140,12 @@ export type Overview = {
   notes: Array<string>;
 };
 
-/** The site that holds most. */
-export type HeadlineSite = {
-  /** Its number. */
-  id: number;
-  /** Its name, for people. */
+/** The function that holds most, without what it calls: what a table by function has. */
+export type HeadlineFunction = {
+  /** Its name. */
   key: string;
-  /** The frame that names it. */
-  frame: Frame | null;
+  /** The pool that took the memory. */
+  pool?: string;
   /** Its bytes. */
   bytes: number;
   /** Its blocks. */
@@ -180,8 +178,8 @@ export type Headline = {
   bytes: number;
   /** Their blocks. */
   blocks: number;
-  /** The site that holds most of them. */
-  top: HeadlineSite | null;
+  /** The function that holds most of them. */
+  top: HeadlineFunction | null;
   /** What grows steadily. */
   steady: SteadyGrowth | null;
   /** The last instant before the program's tear-down, if the window ends with one: leaks and growth are judged there. */

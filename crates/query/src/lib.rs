@@ -82,7 +82,7 @@ pub use figures::{FigureMap, RowAnswer};
 pub use filter::{BlockTest, Filter, NameTest, NumberRange, parse_bytes};
 pub use filtered::filtered_snapshot;
 pub use growth::{GrowthAnswer, GrowthOptions, GrowthSite, growth};
-pub use headline::{HeadlineAnswer, HeadlineSite, SteadyGrowth, headline, judged_before_teardown};
+pub use headline::{HeadlineAnswer, HeadlineFunction, SteadyGrowth, headline, judged_before_teardown};
 pub use highwater_formats::json::{FrameAnswer, StackTableAnswer};
 pub use highwater_model::groups::{GroupBy, Metric};
 pub use histograms::{BarAnswer, HistogramsAnswer, TimeBarAnswer, histograms};

@@ -3,12 +3,15 @@ import { Separator } from "../separator";
 import type { Block, Blocks, Histograms } from "../answers";
 import { useAnswer } from "../answer";
 import { choice, choose, setFilter } from "../choice";
+import { everyRow, SaveCsv, type CsvColumns } from "../csv";
 import { length, when } from "../clock";
+import * as estimate from "../estimate";
 import * as format from "../format";
 import { Histogram, type Bar } from "../histogram";
 import { clean } from "../names";
 import { usePages } from "../pages";
 import { about } from "../question";
+import { saved } from "../saved";
 import { source } from "../sources";
 import { functionOf, nameOf, ownFrame, Stack } from "../stack";
 import { Table, type Column } from "../table";
@@ -21,7 +24,8 @@ export function BlocksView() {
   const { sort, order, filters, measure, pick } = choice.value;
   const column = Object.hasOwn(SORTS, sort) ? sort : "size";
   const histograms = useAnswer<Histograms>(about("histograms"), 80);
-  const pages = usePages<Blocks, Block>(about("blocks", { sort: SORTS[column], order }), (answer) => answer.blocks, (answer) => answer.count, 80);
+  const question = about("blocks", { sort: SORTS[column], order });
+  const pages = usePages<Blocks, Block>(question, (answer) => answer.blocks, (answer) => answer.count, 80);
   const data = pages.answer.data;
   const named = filters.some((filter) => /^!?(live|allocated|freed|lifetime):/.test(filter));
   const picked = pick === "" ? -1 : indexOfBlock(Number(pick), pages.row, Math.min(pages.count, 1000));
@@ -37,16 +41,18 @@ export function BlocksView() {
         {never && (
           <section class="never">
             <h2>Never freed</h2>
-            <p><b>{format.bytes(never.bytes)}</b></p>
-            <p>{format.count(never.blocks)} blocks</p>
+            <p><b>{estimate.bytes(never.bytes)}</b></p>
+            <p>{estimate.plural(never.blocks, "block")}</p>
             <button type="button" aria-pressed={filters.includes("freed:never")} onClick={() => setFilter("freed", filters.includes("freed:never") ? null : "freed:never")}>{filters.includes("freed:never") ? "all blocks" : "only these"}</button>
           </section>
         )}
         <StatusLine answer={histograms} />
       </div>
       <div class="tools">
-        {data && <small>{format.count(data.count)} blocks, {format.bytes(data.bytes)}{named ? "" : ", live at A"}</small>}
+        {data && <small>{estimate.isEstimated() ? <>{format.plural(data.count, "sampled block")}, which stand for {estimate.plural(data.estimated_blocks, "block")}</> : format.plural(data.count, "block")}, <estimate.Bytes value={data.bytes} beside />{named ? "" : ", live at A"}</small>}
         <span class="stretch" />
+        {data && <SaveCsv part="blocks" columns={CSV} note={data.count > MOST_SAVED ? `Save the first ${format.count(MOST_SAVED)} of ${format.count(data.count)} blocks` : undefined}
+          rows={() => (saved || !question ? data.blocks : everyRow<Blocks, Block>(question, (answer) => answer.blocks, (answer) => answer.count, MOST_BLOCKS, MOST_SAVED))} />}
         <StatusLine answer={pages.answer} />
       </div>
       <div class="split">
@@ -55,7 +61,7 @@ export function BlocksView() {
         {block && (
           <><Separator /><aside class="picked" aria-label="The chosen block">
             <h2>{clean(block.address)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
-            <p>{format.bytes(block.size)} ({format.count(block.size)}){block.usable ? `, usable ${format.bytes(block.usable)}` : ""}{block.weight && block.weight > 1 ? `, stands for ${format.count(block.weight)}` : ""}; allocated at {when(block.allocated_ns)}, {block.freed_ns === null ? "never freed" : `freed at ${when(block.freed_ns)}`}</p>
+            <p data-exact>{format.bytes(block.size)} ({format.count(block.size)}){block.usable ? `, usable ${format.bytes(block.usable)}` : ""}{block.weight && block.weight > 1 ? `, stands for ${estimate.plural(block.weight, "block")}` : ""}; allocated at {when(block.allocated_ns)}, {block.freed_ns === null ? "never freed" : `freed at ${when(block.freed_ns)}`}</p>
             <Stack stack={block.stack} site={block.site} />
           </aside></>
         )}
@@ -63,6 +69,15 @@ export function BlocksView() {
     </div>
   );
 }
+
+/** The most blocks in one answer of the server, and in a file. */
+const MOST_BLOCKS = 1000;
+const MOST_SAVED = 20_000;
+
+const CSV: CsvColumns<Block> = {
+  address: (block) => block.address, size: (block) => block.size, usable: (block) => block.usable, allocated_ns: (block) => block.allocated_ns, freed_ns: (block) => block.freed_ns, lifetime_ns: (block) => block.lifetime_ns, thread: (block) => block.thread,
+  heap: (block) => block.heap, type: (block) => block.type, stands_for: (block) => block.weight ?? 1, allocated_by: (block) => nameOf(ownFrame(block.stack)), file: (block) => ownFrame(block.stack)?.file, line: (block) => ownFrame(block.stack)?.line,
+};
 
 /** A block's function and site. */
 function subjectOfBlock(block: Block): Subject {
@@ -90,7 +105,7 @@ function threadName(id: number | null): string {
 
 const COLUMNS: Column<Block>[] = [
   { name: "address", title: "Address", width: "124px", sortable: true, cell: (block) => <code>{clean(block.address)}</code> },
-  { name: "size", title: "Size", width: "88px", numeric: true, sortable: true, cell: (block) => <span title={`${format.count(block.size)} bytes`}>{format.bytes(block.size)}</span> },
+  { name: "size", title: "Size", width: "88px", numeric: true, sortable: true, cell: (block) => <span data-exact title={`${format.count(block.size)} bytes`}>{format.bytes(block.size)}</span> },
   { name: "allocated", title: "Allocated", width: "84px", numeric: true, sortable: true, cell: (block) => when(block.allocated_ns) },
   { name: "lifetime", title: "Lived", width: "84px", numeric: true, sortable: true, cell: (block) => (block.lifetime_ns === null ? <span class="faint">never freed</span> : length(block.lifetime_ns)) },
   { name: "thread", title: "Thread", width: "92px", cell: (block) => threadName(block.thread) },
