@@ -84,11 +84,11 @@ function expectedSamples(found: number): Range {
   return bounds;
 }
 
-/** The range of some estimated bytes; null if they are exact, or it is not known how they were sampled. */
-export function rangeOfBytes(value: number, file: Sampled = source.value): Range | null {
+/** The range of some estimated bytes that so many samples make; null if they are exact, or it is not known how they were sampled. If the samples are not known, they follow from the bytes. */
+export function rangeOfBytes(value: number, samples?: number, file: Sampled = source.value): Range | null {
   if (!isEstimated(file) || !file?.certainty) return null;
   const { bytes_per_sample: spacing, spread } = file.certainty;
-  const found = Math.round(value / spacing);
+  const found = samples ?? Math.round(value / spacing);
   const [low, high] = expectedSamples(found);
   return [Math.max(0, Math.round(value - (found - low) * spread * spacing)), Math.round(value + (high - found) * spread * spacing)];
 }
@@ -96,10 +96,10 @@ export function rangeOfBytes(value: number, file: Sampled = source.value): Range
 const INTERVALS: { [metric in Metric]?: string } = { live: "live_bytes", peak: "live_bytes", leaked: "live_bytes", "own-peak": "peak_bytes", allocated: "allocated_bytes", freed: "freed_bytes" };
 
 /** The range of a row's value: the one that its answer has, or the one that follows from its bytes. Counts have none. */
-export function rangeOfRow(row: { value: number } & Interval, metric: Metric): Range | null {
+export function rangeOfRow(row: { value: number; value_samples?: number } & Interval, metric: Metric): Range | null {
   if (format.isCount(metric) || !isEstimated()) return null;
   const given = Array.isArray(row.interval_95) ? row.interval_95 : row.interval_95?.[INTERVALS[metric] ?? ""];
-  return given ?? rangeOfBytes(row.value);
+  return given ?? rangeOfBytes(row.value, row.value_samples);
 }
 
 /** "15.7–462.6 KiB"; one figure where both ends read the same. */
@@ -122,16 +122,17 @@ export function rangeTitle(value: number, range: Range | null): string | undefin
 }
 
 /** Bytes with their range as a title; with `beside`, in the text, too. */
-export function Bytes({ value, range = rangeOfBytes(value), beside = false }: { value: number; range?: Range | null; beside?: boolean }) {
+export function Bytes({ value, samples, beside = false }: { value: number; samples?: number; beside?: boolean }) {
+  const range = rangeOfBytes(value, samples);
   if (!isEstimated()) return <>{format.bytes(value)}</>;
   return <span class={isWide(value, range) ? "estimate wide" : "estimate"} title={rangeTitle(value, range)}>{bytes(value)}{beside && range && <small class="range"> {rangeText(range)}</small>}</span>;
 }
 
 /** The column of a table that has the ranges; none where everything is exact, and where the window has no room. */
-export function rangeColumn<Row>(of: (row: Row) => [value: number, range: Range | null]) {
+export function rangeColumn<Row>(of: (row: Row) => Range | null) {
   if (!source.value?.certainty || innerWidth < LEAST_WIDTH) return [];
   return [{ name: "range", title: "95% range", width: "128px", numeric: true, hint: "The true value lies in this range in 95 of 100 cases; figures whose range goes beyond ±50% are faint", cell: (row: Row) => {
-    const [, range] = of(row);
+    const range = of(row);
     return range ? <span class="range">{rangeText(range)}</span> : "";
   } }];
 }

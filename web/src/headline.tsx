@@ -19,7 +19,7 @@ export function Headline() {
   return (
     <p class={`headline${waiting ? " old" : ""}`} aria-label="In one sentence">
       <Link to={{ view: "flame", metric: "live", at: "peak" }} title={hasTime ? "Put A at the peak and show the flame graph" : "Show the flame graph"}>
-        <b data-headline="bytes" data-value={data.bytes}><estimate.Bytes value={data.bytes} beside /></b>{hasTime ? <> at {when(data.at_ns)}</> : " live"}
+        <b data-headline="bytes" data-value={data.bytes}><estimate.Bytes value={data.bytes} samples={data.samples} beside /></b>{hasTime ? <> at {when(data.at_ns)}</> : " live"}
       </Link>
       {top && <>; <Link to={{ view: "table", metric: "live", at: "peak", by: "function", pick: top.key }} title="Show this function in the table, with its callers">
         <b data-headline="top" data-value={top.bytes}>{isAll ? "all" : format.percent(top.share)}</b> of it {has("counts") ? <>in {estimate.plural(top.blocks, "block")} from </> : "from "}{top.pool && `${clean(top.pool)} · `}<code>{shown(top.key)}</code>

@@ -82,6 +82,8 @@ export type Row = {
   stack?: Frame[];
   /** For types that stacks show: the number of elements that the blocks have room for; null if the size of an element is not known. */
   elements?: number | null | null;
+  /** Of estimated bytes: the samples that `value` is made of. */
+  value_samples?: number;
   /** For sites and functions: the pool that took the memory. */
   pool?: string;
   /** For sites that would look like another: what differs. */
@@ -178,6 +180,8 @@ export type Headline = {
   bytes: number;
   /** Their blocks. */
   blocks: number;
+  /** Of estimates: the samples that the bytes are made of. */
+  samples?: number;
   /** The function that holds most of them. */
   top: HeadlineFunction | null;
   /** What grows steadily. */
@@ -288,6 +292,8 @@ export type Tree = {
   node_self: Array<number>;
   /** Each node's blocks. */
   node_blocks: Array<number>;
+  /** Of estimated bytes: the samples that each node's value is made of. */
+  node_samples?: Array<number>;
   /** In comparisons: each node's value before. */
   node_before?: Array<number>;
   /** In comparisons: each node's value after. */
@@ -452,6 +458,10 @@ export type Change = {
   blocks_before: number;
   /** Blocks after. */
   blocks_after: number;
+  /** Of estimates: the samples that `before` is made of. */
+  samples_before?: number;
+  /** The same of `after`. */
+  samples_after?: number;
   /** `grew`, `shrank`, `came` or `went`. */
   what: string;
   /** For sites: the frame that names it. */
@@ -544,6 +554,8 @@ export type GrowthSite = {
   live_bytes: number;
   /** Their blocks. */
   live_blocks: number;
+  /** Of estimates: the samples that they are made of. */
+  samples?: number;
   /** The part of `live_bytes` that was already born at each point. */
   curve: Array<number>;
   /** The same of `live_blocks`. */
@@ -588,6 +600,8 @@ export type LeakSite = {
   live_bytes: number;
   /** Its live blocks. */
   live_blocks: number;
+  /** Of estimates: the samples that they are made of. */
+  samples?: number;
   /** Its share of all live bytes, from 0 to 1. */
   share: number;
   /** The birth of its oldest live block; null where single blocks are not known. */

@@ -32,6 +32,10 @@ pub struct HeadlineAnswer {
     pub bytes: u64,
     /// Their blocks.
     pub blocks: u64,
+    /// Of estimates: the samples that the bytes are made of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub samples: Option<u64>,
     /// The function that holds most of them.
     pub top: Option<HeadlineFunction>,
     /// What grows steadily.
@@ -103,6 +107,7 @@ pub fn headline(query: &Query, work: &Work<'_>) -> Result<HeadlineAnswer, QueryE
         at_ns: measured.at.0,
         bytes: measured.total.value,
         blocks: measured.total.blocks,
+        samples: measured.samples_of(&measured.total),
         top,
         steady: steady_growth(&judged, measured.total.value, work)?,
         before_teardown_ns,

@@ -129,7 +129,7 @@ export function RssTypes({ data }: { data: Rss }) {
       </div>
       <div class="split">
         <Table label="Types" columns={columns} count={groups.length} row={(index) => groups[index]} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
-          onSelect={(_, each) => choose({ pick: each.key }, pick === "")} identity={`${data.at_ns} ${column} ${order} ${wanted}`} empty="No type is known." />
+          onSelect={(_, each) => choose({ pick: each.key }, pick === "")} identity={`${data.at_ns} ${column} ${order} ${wanted}`} empty="No type is known." subject={(each) => ({ name: each.key, filter: `type:${each.key}` })} />
         {group && (
           <><Separator /><aside class="picked" aria-label="The chosen type">
             <h2>{clean(group.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>

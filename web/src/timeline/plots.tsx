@@ -89,7 +89,7 @@ function liveOptions(width: number, measure: "bytes" | "blocks", gauges: number[
         values: (_plot, splits, _axis, _space, step) => splits.map((each) => instant(each, step)) },
       { stroke: theme.faint, font: "11px system-ui, sans-serif", grid: { stroke: theme.line, width: 1 }, ticks: { show: false }, size: AXIS, gap: 6, space: 22,
         ...(measure === "bytes" ? { incrs: POWERS_OF_TWO } : { incrs: INSTANTS }),
-        values: (_plot, splits) => splits.map((each) => (measure === "bytes" ? estimate.bytes(each) : `${sign()}${format.shortCount(each)}`)) },
+        values: (_plot, splits) => splits.map((each) => (each === 0 ? format.measured(0, measure) : measure === "bytes" ? estimate.bytes(each) : `${sign()}${format.shortCount(each)}`)) },
     ],
     series: [
       {},

@@ -49,7 +49,7 @@ export function BlocksView() {
         <StatusLine answer={histograms} />
       </div>
       <div class="tools">
-        {data && <small>{estimate.isEstimated() ? <>{format.plural(data.count, "sampled block")}, which stand for {estimate.plural(data.estimated_blocks, "block")}</> : format.plural(data.count, "block")}, <estimate.Bytes value={data.bytes} beside />{named ? "" : ", live at A"}</small>}
+        {data && <small>{estimate.isEstimated() ? <>{format.plural(data.count, "sampled block")}, which stand for {estimate.plural(data.estimated_blocks, "block")}</> : format.plural(data.count, "block")}, <estimate.Bytes value={data.bytes} />{named ? "" : ", live at A"}</small>}
         <span class="stretch" />
         {data && <SaveCsv part="blocks" columns={CSV} note={data.count > MOST_SAVED ? `Save the first ${format.count(MOST_SAVED)} of ${format.count(data.count)} blocks` : undefined}
           rows={() => (saved || !question ? data.blocks : everyRow<Blocks, Block>(question, (answer) => answer.blocks, (answer) => answer.count, MOST_BLOCKS, MOST_SAVED))} />}

@@ -18,7 +18,7 @@ import { naming, question } from "../question";
 import { saved } from "../saved";
 import { Search } from "../search";
 import { has, offeredGroupings, other, source, sources, titleOf } from "../sources";
-import { FunctionActions, RowName, Stack, TypeName } from "../stack";
+import { distinctCallers, FunctionActions, RowName, Stack, TypeName } from "../stack";
 import { Table, type Column } from "../table";
 import { StatusLine } from "../status";
 import { filterOfRow, subjectOfSite, type Subject } from "../subject";
@@ -30,7 +30,7 @@ function instantFrom(text: string): ChosenInstant | null {
 }
 
 export function CompareView() {
-  const { at, b, from, to, by, filters, search, sort, order, pick, node, lines } = choice.value;
+  const { at, b, from, to, by, filters, measure, search, sort, order, pick, node, lines } = choice.value;
   const file = source.value!;
   const second = other.value;
   const sameFile = second?.id === file.id;
@@ -39,8 +39,9 @@ export function CompareView() {
   const sides = comparedSides();
   const answer = useAnswer<Compare>(sides && question("compare", { ...sides, from, to, by, limit: 5000, filter: filters, ...naming(), library: choice.value.library || null, split: lines && !saved ? "line" : null }), 80);
   const data = answer.data;
-  const column = sort || "change";
+  const column = sort || (measure === "blocks" ? "blocks" : "change");
   const rows = useMemo(() => sorted(data?.rows ?? [], column, order, search), [data, column, order, search]);
+  const columns = useMemo(() => columnsOf(by, rows), [by, rows, source.value, other.value]);
   const parts = useMemo<Part[]>(() => (data?.tree ? [{ tree: data.tree, upwards: false }] : []), [data]);
   const picked = pick === "" ? -1 : rows.findIndex((row) => row.key === pick || String(row.id_a ?? row.id_b) === pick);
   const row = rows[picked];
@@ -90,7 +91,7 @@ export function CompareView() {
       {sameFile && !has("timeline") && <p class="nothing">One instant cannot be compared with itself: choose another file for B.</p>}
       {data && !graph && (
         <div class="split">
-          <Table label="Changes" columns={columnsOf(by)} count={rows.length} row={(index) => rows[index]} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
+          <Table label="Changes" columns={columns} count={rows.length} row={(index) => rows[index]} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
             onSelect={(_, each) => choose({ pick: String(each.id_a ?? each.id_b ?? each.key) }, pick === "")} identity={`${answer.question} ${column} ${order}`} empty={search ? "Nothing matches." : "Nothing changed."} subject={(each) => subjectOfChange(each, by)} />
           {row && (
             <><Separator /><aside class="picked" aria-label="The chosen row">
@@ -144,12 +145,12 @@ function sampled(): Source | null {
 
 /** What is said of a change that may be none: the ranges of both sides overlap. */
 function noise(row: Change): string | undefined {
-  const [before, after] = [estimate.rangeOfBytes(row.before, sampled()), estimate.rangeOfBytes(row.after, sampled())];
+  const [before, after] = [estimate.rangeOfBytes(row.before, row.samples_before, sampled()), estimate.rangeOfBytes(row.after, row.samples_after, sampled())];
   return before && after && before[0] <= after[1] && after[0] <= before[1] ? "may be no change: the 95% ranges of A and B overlap" : undefined;
 }
 
-function SideBytes({ value }: { value: number }) {
-  const range = estimate.rangeOfBytes(value, sampled());
+function SideBytes({ value, samples }: { value: number; samples?: number }) {
+  const range = estimate.rangeOfBytes(value, samples, sampled());
   return <span class={estimate.isWide(value, range) ? "faint" : ""} title={estimate.rangeTitle(value, range)}>{estimate.bytes(value, sampled())}</span>;
 }
 
@@ -168,13 +169,14 @@ const CSV: CsvColumns<Change> = {
   file: (row) => row.frame?.file, line: (row) => row.frame?.line,
 };
 
-function columnsOf(by: string): Column<Change>[] {
+function columnsOf(by: string, rows: Change[]): Column<Change>[] {
+  const callers = by === "site" ? new Map(distinctCallers(rows).map((text, index) => [rows[index], text])) : new Map<Change, string>();
   return [
     { name: "change", title: "Change", width: "100px", numeric: true, sortable: true, hint: "Sorted by size, whatever the sign", cell: (row) => <b class={noise(row) ? "faint" : row.change > 0 ? "grown" : "shrunk"} title={noise(row)}>{estimate.signedBytes(row.change, sampled())}</b> },
-    { name: "before", title: "A", width: "92px", numeric: true, sortable: true, cell: (row) => <SideBytes value={row.before} /> },
-    { name: "after", title: "B", width: "92px", numeric: true, sortable: true, cell: (row) => <SideBytes value={row.after} /> },
+    { name: "before", title: "A", width: "92px", numeric: true, sortable: true, cell: (row) => <SideBytes value={row.before} samples={row.samples_before} /> },
+    { name: "after", title: "B", width: "92px", numeric: true, sortable: true, cell: (row) => <SideBytes value={row.after} samples={row.samples_after} /> },
     ...(has("counts") ? [{ name: "blocks", title: "Blocks", width: "92px", numeric: true, sortable: true, cell: (row: Change) => estimate.signedCount(row.blocks_after - row.blocks_before, sampled()) }] : []),
     { name: "what", title: "What", width: "64px", sortable: true, cell: (row) => row.what },
-    { name: "name", title: by[0].toUpperCase() + by.slice(1), width: "minmax(200px, 1fr)", cell: (row) => (by === "type" ? <TypeName name={row.key} /> : <RowName row={row} />) },
+    { name: "name", title: by[0].toUpperCase() + by.slice(1), width: "minmax(200px, 1fr)", cell: (row) => (by === "type" ? <TypeName name={row.key} /> : <><RowName row={row} />{!row.detail && <small> {callers.get(row)}</small>}</>) },
   ];
 }

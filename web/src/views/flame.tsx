@@ -92,7 +92,7 @@ export function lineOf({ tree, layout, node }: Node): string {
   const { measure } = choice.value;
   const metric = shownMetric.value;
   const value = measure === "blocks" ? tree.node_blocks[node] : tree.node_value[node];
-  const range = measure === "bytes" && !format.isCount(metric) ? estimate.rangeOfBytes(value) : null;
+  const range = measure === "bytes" && !format.isCount(metric) ? estimate.rangeOfBytes(value, tree.node_samples?.[node]) : null;
   const parts = [`${estimate.valued(value, metric, measure)}${range ? ` (${estimate.rangeText(range)})` : ""}`, `${format.percent(layout.width[node] / Math.max(1, layout.total))}`];
   if (measure === "bytes" && !format.isCount(metric) && has("counts")) parts.push(estimate.plural(tree.node_blocks[node], "block"));
   const self = tree.node_self[node];

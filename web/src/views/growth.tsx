@@ -47,7 +47,7 @@ export function GrowthView() {
           <><Separator /><aside class="picked" aria-label="The chosen site">
             <h2 title={clean(site.frame?.function ?? site.key)}>{shown(site.frame?.function ?? site.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
             <Curve values={site.curve} width={300} height={70} label="Survivors over time" />
-            <p><estimate.Bytes value={site.live_bytes} beside />{has("counts") && ` in ${estimate.plural(site.live_blocks, "block")}`}; {estimate.bytes(growthOf(site))} more each {perUnit().slice(1) === "s" ? "second" : unit()}{site.oldest_ns !== null ? `; the oldest has lived ${length(Math.max(0, end - site.oldest_ns))}` : ""}.</p>
+            <p><estimate.Bytes value={site.live_bytes} samples={site.samples} beside />{has("counts") && ` in ${estimate.plural(site.live_blocks, "block")}`}; {estimate.bytes(growthOf(site))} more each {perUnit().slice(1) === "s" ? "second" : unit()}{site.oldest_ns !== null ? `; the oldest has lived ${length(Math.max(0, end - site.oldest_ns))}` : ""}.</p>
             {has("blocks") && <p class="actions"><button type="button" onClick={() => { addFilter(`site:${site.id}`); choose({ view: "blocks" }); }}>Its blocks</button></p>}
             <FunctionActions name={site.frame?.function ?? site.key} />
             <Stack stack={site.stack ?? []} site={site.id} />
@@ -82,8 +82,8 @@ function columnsOf(sites: GrowthSite[], ranks: Map<number, number>): Column<Grow
   const callers = new Map(distinctCallers(sites).map((text, index) => [sites[index].id, text]));
   return [
     { name: "curve", title: "Survivors over time", width: "136px", cell: (site) => <Curve values={site.curve} label={`From ${estimate.bytes(site.curve[0] ?? 0)} to ${estimate.bytes(site.curve[site.curve.length - 1] ?? 0)}`} /> },
-    { name: "live", title: "Still there", width: "92px", numeric: true, sortable: true, cell: (site) => <estimate.Bytes value={site.live_bytes} /> },
-    ...estimate.rangeColumn<GrowthSite>((site) => [site.live_bytes, estimate.rangeOfBytes(site.live_bytes)]),
+    { name: "live", title: "Still there", width: "92px", numeric: true, sortable: true, cell: (site) => <estimate.Bytes value={site.live_bytes} samples={site.samples} /> },
+    ...estimate.rangeColumn<GrowthSite>((site) => estimate.rangeOfBytes(site.live_bytes, site.samples)),
     ...(has("counts") ? [{ name: "blocks", title: "Blocks", width: "80px", numeric: true, sortable: true, cell: (site: GrowthSite) => estimate.count(site.live_blocks) }] : []),
     { name: "growth", title: "Growth", width: "100px", numeric: true, sortable: true, cell: (site) => `${estimate.bytes(growthOf(site))}${perUnit()}` },
     { name: "steadiness", title: "Steady", width: "72px", numeric: true, sortable: true, hint: "How straight the curve rises: 100% is a straight line", cell: (site) => format.percent(site.steadiness).replace(/\.\d/, "") },

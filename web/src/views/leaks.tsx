@@ -42,7 +42,7 @@ export function LeaksView() {
         {site && (
           <><Separator /><aside class="picked" aria-label="The chosen site">
             <h2 title={clean(site.frame?.function ?? site.key)}>{shown(site.frame?.function ?? site.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
-            <p><estimate.Bytes value={site.live_bytes} beside /> in {estimate.plural(site.live_blocks, "block")}{site.oldest_age_ns !== null ? `; the oldest has lived ${length(site.oldest_age_ns)}` : ""}.</p>
+            <p><estimate.Bytes value={site.live_bytes} samples={site.samples} beside /> in {estimate.plural(site.live_blocks, "block")}{site.oldest_age_ns !== null ? `; the oldest has lived ${length(site.oldest_age_ns)}` : ""}.</p>
             <p class="actions"><button type="button" onClick={() => { addFilter(`site:${site.id}`); choose({ view: "blocks" }); }}>Its blocks</button></p>
             <FunctionActions name={site.frame?.function ?? site.key} />
             <Stack stack={site.stack ?? []} site={site.id} />
@@ -67,8 +67,8 @@ function columnsOf(sites: LeakSite[]): Column<LeakSite>[] {
   const callers = new Map(distinctCallers(sites).map((text, index) => [sites[index].id, text]));
   return [
     { name: "share", title: "Share", width: "72px", numeric: true, sortable: true, cell: (site) => format.percent(site.share) },
-    { name: "live", title: "Live", width: "92px", numeric: true, sortable: true, cell: (site) => <estimate.Bytes value={site.live_bytes} /> },
-    ...estimate.rangeColumn<LeakSite>((site) => [site.live_bytes, estimate.rangeOfBytes(site.live_bytes)]),
+    { name: "live", title: "Live", width: "92px", numeric: true, sortable: true, cell: (site) => <estimate.Bytes value={site.live_bytes} samples={site.samples} /> },
+    ...estimate.rangeColumn<LeakSite>((site) => estimate.rangeOfBytes(site.live_bytes, site.samples)),
     { name: "blocks", title: "Blocks", width: "80px", numeric: true, sortable: true, cell: (site) => estimate.count(site.live_blocks) },
     { name: "lifetime", title: "Oldest", width: "92px", numeric: true, sortable: true, hint: "The age of the oldest block that is live", cell: (site) => (site.oldest_age_ns === null ? "" : length(site.oldest_age_ns)) },
     { name: "name", title: "Site", width: "minmax(180px, 1fr)", cell: (site) => <><RowName row={site} /> <small>{site.detail ? "" : callers.get(site.id)}</small></> },

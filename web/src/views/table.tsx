@@ -10,6 +10,7 @@ import * as estimate from "../estimate";
 import * as format from "../format";
 import { clean, shown } from "../names";
 import { foundRows, matcherOf } from "../matcher";
+import { menuHandlers } from "../menu";
 import { usePages } from "../pages";
 import { about } from "../question";
 import { SavePprof } from "../pprof";
@@ -123,7 +124,7 @@ function columnsOf(by: Grouping, metric: Metric, shareOf: (row: Row) => number, 
     { name: "bar", title: "", width: "80px", cell: (row) => <span class="share-bar"><i style={{ width: `${Math.min(100, shareOf(row) * 100)}%` }} /></span> },
     { name: "value", title: by === "function" ? "Self" : format.isCount(metric) ? "Allocations" : "Bytes", width: "92px", numeric: true, sortable: true, hint: by === "function" ? "Allocated by the function itself" : undefined,
       cell: (row) => <span class={estimate.isWide(row.value, estimate.rangeOfRow(row, metric)) ? "faint" : ""} title={estimate.rangeTitle(row.value, estimate.rangeOfRow(row, metric))}>{estimate.valued(row.value, metric)}</span> },
-    ...estimate.rangeColumn<Row>((row) => [row.value, estimate.rangeOfRow(row, metric)]),
+    ...estimate.rangeColumn<Row>((row) => estimate.rangeOfRow(row, metric)),
     ...(by === "function" ? [{ name: "total", title: "Total", width: "92px", numeric: true, sortable: true, hint: "With all that it calls", cell: (row: Row) => estimate.valued(row.total ?? row.value, metric) }] : []),
     ...(has("counts") ? [{ name: "blocks", title: "Blocks", width: "96px", numeric: true, sortable: true, cell: (row: Row) => estimate.count(row.blocks) }] : []),
     ...(hasElements ? [{ name: "elements", title: "Elements", width: "84px", numeric: true, hint: "The number of elements that the blocks have room for; empty where the size of an element is not known", cell: (row: Row) => elementsOf(row) }] : []),
@@ -184,7 +185,7 @@ function Sites({ filter }: { filter: string }) {
       {data && <h3>Sites</h3>}
       {data && (
         <ul class="neighbours">
-          {data.rows.map((row) => <li key={row.id}><span class="numeric">{estimate.valued(row.value, metric)}</span> <button type="button" class="frame" onClick={() => show(row)}><RowName row={row} /></button></li>)}
+          {data.rows.map((row) => <li key={row.id} {...menuHandlers(() => subjectOfRow(row, "site"))}><span class="numeric">{estimate.valued(row.value, metric)}</span> <button type="button" class="frame" onClick={() => show(row)}><RowName row={row} /></button></li>)}
           {data.count > data.rows.length && <li><small>and {format.plural(data.count - data.rows.length, "more site", "more sites")}</small></li>}
         </ul>
       )}
@@ -199,7 +200,7 @@ function FunctionDetails({ name }: { name: string }) {
     <>
       <h3>{title}</h3>
       <ul class="neighbours">
-        {list.map((each) => <li key={each.function}><span class="numeric">{estimate.valued(each.value, shownMetric.value)}</span> <button type="button" class="frame" title={clean(each.function)} onClick={() => choose({ pick: each.function, search: "" })}>{shown(each.function)}</button></li>)}
+        {list.map((each) => <li key={each.function} {...menuHandlers(() => ({ name: each.function, function: each.function }))}><span class="numeric">{estimate.valued(each.value, shownMetric.value)}</span> <button type="button" class="frame" title={clean(each.function)} onClick={() => choose({ pick: each.function, search: "" })}>{shown(each.function)}</button></li>)}
         {list.length === 0 && <li class="nothing">none</li>}
       </ul>
     </>

@@ -145,7 +145,8 @@ mod tests {
             let editor = Editor::of_environment(text)?;
             Some(editor.command(Path::new("/a b.c"), 7).into_iter().map(|word| word.into_string().unwrap()).collect())
         };
-        let expected = |words: &[&str]| -> Option<Vec<String>> { Some(words.iter().map(ToString::to_string).collect()) };
+        let expected =
+            |words: &[&str]| -> Option<Vec<String>> { Some(words.iter().map(ToString::to_string).collect()) };
         assert_eq!(words("code --wait"), expected(&["code", "--wait", "-g", "/a b.c:7"]));
         assert_eq!(words("/usr/bin/gvim -f"), expected(&["/usr/bin/gvim", "-f", "+7", "/a b.c"]));
         assert_eq!(words("emacsclient -c"), expected(&["emacsclient", "-c", "-n", "+7", "/a b.c"]));
