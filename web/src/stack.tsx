@@ -41,13 +41,15 @@ export function ownFrame(stack: Frame[]): Frame | undefined {
 /** What a row is called: its pool, its function and place, or its key; and what tells it from another that would look the same. */
 export function RowName({ row, brief }: { row: Pick<Row, "key" | "frame" | "pool" | "detail">; brief?: boolean }) {
   // Where there is little room, what tells a row from another goes before its place.
-  const place = brief && row.detail ? "" : format.place(row.frame?.file, row.frame?.line);
+  const place = brief && row.detail && innerWidth < ROOMY ? "" : format.place(row.frame?.file, row.frame?.line);
   const detail = row.detail && <small class="detail"> {clean(row.detail)}</small>;
   const pool = row.pool && <>{clean(row.pool)} · </>;
   if (!row.frame?.function) return <span class="name" title={clean(row.key)}>{pool}{shown(row.key)}{detail}</span>;
   return <span class="name" title={`${wholeName(row.frame)}\n${clean(row.frame.file ?? "")}`}>{pool}{functionOf(row.frame)} {place && <small>{clean(place)}</small>}{detail}</span>;
 }
 
+/** From this width of the window on, a list has room for places. */
+const ROOMY = 1200;
 const UNKNOWN_TYPE = "The type is not known: docs, Names and types";
 
 /** A type's name, which has no short form. Among the types of blocks, brackets enclose the description of an unknown one; among those of objects, an array. */
