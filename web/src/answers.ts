@@ -23,6 +23,8 @@ export interface Source {
   reading?: number | null;
   estimated: boolean;
   sampling?: string | null;
+  /** What the 95 % range of an estimate follows from. */
+  certainty?: { bytes_per_sample: number; spread: number } | null;
   peak?: { at_ns: Nanos; bytes: number } | null;
   /** Where RSS was highest, as far as it was measured. */
   rss_peak?: { at_ns: Nanos; bytes: number } | null;

@@ -142,7 +142,7 @@ function MetricChoice() {
 function MeasureChoice() {
   if (!has("counts")) return null;
   return (
-    <label>shown in <select id="measure" value={choice.value.measure} onChange={(event) => choose({ measure: event.currentTarget.value as Measure })}>
+    <label>Unit <select id="measure" value={choice.value.measure} onChange={(event) => choose({ measure: event.currentTarget.value as Measure })}>
       <option value="bytes">bytes</option><option value="blocks">blocks</option>
     </select></label>
   );

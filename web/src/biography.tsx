@@ -5,6 +5,7 @@ import type { Biography, Block, LifeEvent, Occupant } from "./answers";
 import { useAnswer } from "./answer";
 import { choose } from "./choice";
 import { instant, isTimed, length, when } from "./clock";
+import * as estimate from "./estimate";
 import * as format from "./format";
 import { clean } from "./names";
 import { naming, question } from "./question";
@@ -37,7 +38,7 @@ export function BlockPanel({ id, row }: { id: number; row?: Block }) {
     return () => { shownLife.value = null; };
   }, [life]);
   return (
-    <aside class="picked biography" aria-label="The chosen block">
+    <aside class="picked biography" data-exact aria-label="The chosen block">
       <h2>{block ? clean(block.address) : "Block"} <small>block {format.count(id)}</small> <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
       {block && <Facts block={block} life={life} />}
       <StatusLine answer={answer} />
@@ -50,7 +51,7 @@ function Facts({ block, life }: { block: Block; life: Biography | null }) {
   const facts = [
     `${format.bytes(block.size)} (${format.count(block.size)} bytes)`,
     block.usable ? `usable ${format.bytes(block.usable)}` : "",
-    block.weight > 1 ? `stands for ${format.count(block.weight)} blocks` : "",
+    block.weight > 1 ? `stands for ${estimate.plural(block.weight, "block")}` : "",
     block.heap && block.heap !== "malloc" ? clean(block.heap) : "",
     block.variable ? `variable ${clean(block.variable)}` : "",
     block.task ? `task ${clean(block.task)}` : "",

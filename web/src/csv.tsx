@@ -1,44 +1,56 @@
 // The rows of a table as a file: all of them, not only those that were scrolled to.
 import { useState } from "preact/hooks";
 import type { Question } from "./answer";
-import type { Row, Rows } from "./answers";
 import { ask } from "./api";
-import { saveFile } from "./download";
+import { fileName, saveFile } from "./download";
+import { saved } from "./saved";
+import { source } from "./sources";
 
-/** The most rows in one answer of the server. */
-const MOST = 10_000;
+type Value = string | number | undefined | null;
+/** What a row has in each column. Estimates are numbers here, too: a spreadsheet reads no `~`. */
+export type CsvColumns<Row> = { [title: string]: (row: Row) => Value };
 
-function field(value: string | number | undefined | null): string {
+function field(value: Value): string {
   const text = String(value ?? "");
   // A spreadsheet takes what begins like this for a formula.
   const harmless = /^[=+@\t\r]/.test(text) || (/^-/.test(text) && typeof value === "string") ? `'${text}` : text;
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll("\"", "\"\"")}"` : harmless;
 }
 
-export function csvOf(rows: Row[], value: string): string {
-  const lines = rows.map((row) => [row.key, row.value, row.total, row.blocks, row.share, row.frame?.file, row.frame?.line].map(field).join(","));
-  return `${["name", value, "total", "blocks", "share", "file", "line"].join(",")}\r\n${lines.join("\r\n")}${lines.length ? "\r\n" : ""}`;
+export function csvOf<Row>(rows: Row[], columns: CsvColumns<Row>): string {
+  const titles = Object.keys(columns);
+  const lines = [titles.map(field), ...rows.map((row) => titles.map((title) => field(columns[title](row))))];
+  return lines.map((line) => `${line.join(",")}\r\n`).join("");
 }
 
-/** Asks for all rows, and saves them. */
-export function SaveCsv({ question, rows, name, value }: { question: Question | null; rows: Row[] | null; name: string; value: string }) {
-  const [problem, setProblem] = useState("");
+/** All rows of a paged answer, `limit` at a time, and at most `most`. */
+export async function everyRow<Answer, Row>(question: Question, rowsOf: (answer: Answer) => Row[], countOf: (answer: Answer) => number, limit: number, most: number): Promise<Row[]> {
+  const all: Row[] = [];
+  for (let count = 1; all.length < Math.min(count, most);) {
+    const parameters = new URLSearchParams(question.parameters);
+    parameters.set("offset", String(all.length));
+    parameters.set("limit", String(limit));
+    const answer = await ask<Answer>(question.path, parameters, AbortSignal.timeout(120_000));
+    const rows = rowsOf(answer);
+    if (rows.length === 0) break;
+    for (const row of rows) all.push(row);
+    count = countOf(answer);
+  }
+  return all.slice(0, most);
+}
+
+/** Saves the rows of a table. `part` is what the file is called after its source; `note` is said where not all rows fit. */
+export function SaveCsv<Row>({ part, columns, rows, note }: { part: string; columns: CsvColumns<Row>; rows: () => Row[] | Promise<Row[]>; note?: string }) {
+  const [state, setState] = useState<"" | "busy" | { problem: string }>("");
   const save = async () => {
-    setProblem("");
-    let all = rows;
-    if (!all && question) {
-      all = [];
-      for (let count = 1; all.length < count;) {
-        const parameters = new URLSearchParams(question.parameters);
-        parameters.set("offset", String(all.length));
-        parameters.set("limit", String(MOST));
-        const answer = await ask<Rows>(question.path, parameters, AbortSignal.timeout(120_000));
-        if (answer.rows.length === 0) break;
-        all = all.concat(answer.rows);
-        count = answer.count;
-      }
+    setState("busy");
+    try {
+      saveFile(`${fileName(source.value?.name ?? "")}-${part}.csv`, "text/csv", csvOf(await rows(), columns));
+      setState("");
+    } catch (error) {
+      setState({ problem: error instanceof Error ? error.message : String(error) });
     }
-    saveFile(`${name}.csv`, "text/csv", csvOf(all ?? [], value));
   };
-  return <><button type="button" title="Save all rows of this table" onClick={() => void save().catch((error) => setProblem(error instanceof Error ? error.message : String(error)))}>CSV</button>{problem && <span class="problem" role="alert">{problem}</span>}</>;
+  const what = saved ? "Save the rows that this page has" : note ?? "Save all rows of this table";
+  return <><button type="button" disabled={state === "busy"} title={what} onClick={() => void save()}>{state === "busy" ? "CSV …" : "CSV"}</button>{typeof state === "object" && <span class="problem" role="alert">{state.problem}</span>}</>;
 }

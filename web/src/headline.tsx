@@ -1,39 +1,35 @@
 // The first thing to know, in one sentence whose parts lead to where they are shown.
 import type { ComponentChildren } from "preact";
-import type { Frame, Headline as Answer } from "./answers";
+import type { Headline as Answer } from "./answers";
 import { useAnswer } from "./answer";
 import { choose, type Choice } from "./choice";
 import { when } from "./clock";
+import * as estimate from "./estimate";
 import * as format from "./format";
 import { clean, shown } from "./names";
 import { about } from "./question";
-import { has, source } from "./sources";
+import { has } from "./sources";
 
 export function Headline() {
   const { data, waiting } = useAnswer<Answer>(about("headline", { at: null }), 80);
   if (!data || data.bytes === 0) return null;
   const { top, steady } = data;
   const hasTime = has("timeline");
-  const sign = source.value?.estimated ? "~" : "";
   const isAll = top !== null && top.share > 0.995;
   return (
     <p class={`headline${waiting ? " old" : ""}`} aria-label="In one sentence">
       <Link to={{ view: "flame", metric: "live", at: "peak" }} title={hasTime ? "Put A at the peak and show the flame graph" : "Show the flame graph"}>
-        <b data-headline="bytes" data-value={data.bytes}>{sign}{format.bytes(data.bytes)}</b>{hasTime ? <> at {when(data.at_ns)}</> : " live"}
+        <b data-headline="bytes" data-value={data.bytes}><estimate.Bytes value={data.bytes} samples={data.samples} beside /></b>{hasTime ? <> at {when(data.at_ns)}</> : " live"}
       </Link>
-      {top && <>; <Link to={{ view: "table", metric: "live", at: "peak", by: "site", pick: String(top.id) }} title="Show this site in the table">
-        <b data-headline="top" data-value={top.bytes}>{isAll ? "all" : format.percent(top.share)}</b> of it {has("counts") ? <>{top.blocks === 1 ? "is" : "are"} {sign}{format.plural(top.blocks, "block")} from </> : "is from "}<code>{name(top)}</code>
+      {top && <>; <Link to={{ view: "table", metric: "live", at: "peak", by: "function", pick: top.key }} title="Show this function in the table, with its callers">
+        <b data-headline="top" data-value={top.bytes}>{isAll ? "all" : format.percent(top.share)}</b> of it {has("counts") ? <>in {estimate.plural(top.blocks, "block")} from </> : "from "}{top.pool && `${clean(top.pool)} · `}<code>{shown(top.key)}</code>
       </Link></>}
       {steady && <>; <Link to={{ view: "growth", pick: String(steady.id) }} title={`Show what grows: ${format.plural(steady.sites, "site")}, most of all ${clean(steady.frame?.function ?? steady.key)}`}>
-        <b data-headline="steady" data-value={steady.bytes}>{sign}{format.bytes(steady.bytes)}</b> grows steadily since {when(steady.since_ns)}
+        <b data-headline="steady" data-value={steady.bytes}><estimate.Bytes value={steady.bytes} /></b> grows steadily since {when(steady.since_ns)}
       </Link></>}
       .
     </p>
   );
-}
-
-function name({ frame, key }: { frame: Frame | null; key: string }): string {
-  return shown(frame?.function ?? key);
 }
 
 function Link({ to, title, children }: { to: Partial<Choice>; title: string; children: ComponentChildren }) {

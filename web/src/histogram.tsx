@@ -1,7 +1,7 @@
 // Bars of a histogram. Dragging over them chooses a range.
 import "./histogram.css";
 import { useState } from "preact/hooks";
-import * as format from "./format";
+import * as estimate from "./estimate";
 
 export interface Bar {
   from: number;
@@ -53,7 +53,7 @@ export function Histogram({ title, bars: given, limit = Infinity, shown, chosen,
   };
   return (
     <section class="histogram" aria-label={title}>
-      <h2>{title} <small>{chosen ? <button type="button" class="quiet" onClick={() => onChoose(null)}>all</button> : "drag to choose"}{visible.length > 0 && `; most: ${measure === "bytes" ? format.bytes(highest) : `${format.count(highest)} blocks`}`}</small></h2>
+      <h2>{title} <small>{chosen ? <button type="button" class="quiet" onClick={() => onChoose(null)}>all</button> : "drag to choose"}{visible.length > 0 && `; highest bar: ${measure === "bytes" ? estimate.bytes(highest) : estimate.plural(highest, "block")}`}</small></h2>
       {visible.length === 0 ? <p class="nothing">Nothing.</p> : (
         <>
           <div class={`bars${chosen || drag ? " some" : ""}`} role="listbox" aria-label={`${title}: ranges`} aria-orientation="horizontal"
@@ -62,12 +62,12 @@ export function Histogram({ title, bars: given, limit = Infinity, shown, chosen,
             onPointerUp={() => { if (drag) chooseBars(drag.from, drag.to); setDrag(null); }} onPointerCancel={() => setDrag(null)}>
             {visible.map((bar, index) => (
               <div key={bar.from} class={`bar-slot${inside(index) ? " inside" : ""}`} role="option" aria-selected={inside(index)} tabIndex={index === 0 ? 0 : -1} onKeyDown={(event) => keys(event, index)}
-                aria-label={`${shown(bar.from)} to ${shown(bar.to)}: ${format.count(bar.blocks)} blocks`} title={`${shown(bar.from)} – ${shown(bar.to)}\n${format.count(bar.blocks)} blocks, ${format.bytes(bar.bytes)}`}>
+                aria-label={`${shown(bar.from)} to ${shown(bar.to)}: ${estimate.plural(bar.blocks, "block")}`} title={`${shown(bar.from)} – ${shown(bar.to)}\n${estimate.plural(bar.blocks, "block")}, ${estimate.bytes(bar.bytes)}`}>
                 <i style={{ height: `${bar[measure] > 0 ? Math.max(2, (bar[measure] / highest) * 100) : 0}%` }} />
               </div>
             ))}
           </div>
-          <div class="bars-axis" aria-hidden="true">{ticksOf(visible).map(({ at, value }) => <span key={at} style={{ left: `${at * 100}%` }}>{shown(value)}</span>)}</div>
+          <div class="bars-axis" aria-hidden="true" data-exact>{ticksOf(visible).map(({ at, value }) => <span key={at} style={{ left: `${at * 100}%` }}>{shown(value)}</span>)}</div>
         </>
       )}
     </section>

@@ -91,6 +91,21 @@ export function isRightClick(event: MouseEvent): boolean {
   return event.button === 2;
 }
 
+/** The handlers of an element that has a menu. */
+export function menuHandlers(subject: () => Subject | null) {
+  return {
+    onContextMenu: (event: MouseEvent) => {
+      if (isRightClick(event)) openMenu(subject(), { x: event.clientX, y: event.clientY });
+    },
+    onKeyDown: (event: KeyboardEvent) => {
+      if (!isMenuKey(event)) return;
+      event.preventDefault();
+      event.stopPropagation();
+      openMenuAt(subject(), event.currentTarget as Element);
+    },
+  };
+}
+
 /** The button of the row that is selected or under the pointer. Keys have Shift+F10 instead. */
 export function MoreButton({ subject, style }: { subject: Subject; style?: { [name: string]: string } }) {
   return (

@@ -82,6 +82,8 @@ export type Row = {
   stack?: Frame[];
   /** For types that stacks show: the number of elements that the blocks have room for; null if the size of an element is not known. */
   elements?: number | null | null;
+  /** Of estimated bytes: the samples that `value` is made of. */
+  value_samples?: number;
   /** For sites and functions: the pool that took the memory. */
   pool?: string;
   /** For sites that would look like another: what differs. */
@@ -140,14 +142,12 @@ export type Overview = {
   notes: Array<string>;
 };
 
-/** The site that holds most. */
-export type HeadlineSite = {
-  /** Its number. */
-  id: number;
-  /** Its name, for people. */
+/** The function that holds most, without what it calls: what a table by function has. */
+export type HeadlineFunction = {
+  /** Its name. */
   key: string;
-  /** The frame that names it. */
-  frame: Frame | null;
+  /** The pool that took the memory. */
+  pool?: string;
   /** Its bytes. */
   bytes: number;
   /** Its blocks. */
@@ -180,8 +180,10 @@ export type Headline = {
   bytes: number;
   /** Their blocks. */
   blocks: number;
-  /** The site that holds most of them. */
-  top: HeadlineSite | null;
+  /** Of estimates: the samples that the bytes are made of. */
+  samples?: number;
+  /** The function that holds most of them. */
+  top: HeadlineFunction | null;
   /** What grows steadily. */
   steady: SteadyGrowth | null;
   /** The last instant before the program's tear-down, if the window ends with one: leaks and growth are judged there. */
@@ -340,6 +342,8 @@ export type Tree = {
   node_self: Array<number>;
   /** Each node's blocks. */
   node_blocks: Array<number>;
+  /** Of estimated bytes: the samples that each node's value is made of. */
+  node_samples?: Array<number>;
   /** In comparisons: each node's value before. */
   node_before?: Array<number>;
   /** In comparisons: each node's value after. */
@@ -569,6 +573,10 @@ export type Change = {
   blocks_before: number;
   /** Blocks after. */
   blocks_after: number;
+  /** Of estimates: the samples that `before` is made of. */
+  samples_before?: number;
+  /** The same of `after`. */
+  samples_after?: number;
   /** `grew`, `shrank`, `came` or `went`. */
   what: string;
   /** For sites: the frame that names it. */
@@ -707,6 +715,8 @@ export type GrowthSite = {
   live_bytes: number;
   /** Their blocks. */
   live_blocks: number;
+  /** Of estimates: the samples that they are made of. */
+  samples?: number;
   /** The part of `live_bytes` that was already born at each point. */
   curve: Array<number>;
   /** The same of `live_blocks`. */
@@ -751,6 +761,8 @@ export type LeakSite = {
   live_bytes: number;
   /** Its live blocks. */
   live_blocks: number;
+  /** Of estimates: the samples that they are made of. */
+  samples?: number;
   /** Its share of all live bytes, from 0 to 1. */
   share: number;
   /** The birth of its oldest live block; null where single blocks are not known. */

@@ -5,6 +5,7 @@ import { useAnswer, type Question } from "./answer";
 import { post } from "./api";
 import { choice, choose } from "./choice";
 import { comparedSides } from "./compared";
+import * as estimate from "./estimate";
 import * as format from "./format";
 import { clean } from "./names";
 import { about, naming, question } from "./question";
@@ -116,7 +117,7 @@ export function SourcePanel() {
   const first = Math.max(0, Math.floor(scrolled.top / LINE_HEIGHT) - 4);
   const last = Math.min(count, first + Math.ceil(scrolled.height / LINE_HEIGHT) + 10);
   const shownLines = Array.from({ length: Math.max(0, last - first) }, (_, index) => first + index);
-  const unit = (value: number) => (data?.change ? format.signed(format.bytes(value), value) : format.valued(value, metric));
+  const unit = (value: number) => (data?.change ? estimate.signedBytes(value) : estimate.valued(value, metric));
   return (
     <section class={`source-panel${answer.waiting ? " old" : ""}`} aria-label="Source code" onKeyDown={(event) => { if (event.key === "Escape") { close(); event.preventDefault(); event.stopPropagation(); } }}>
       <h2 title={clean(data?.found ?? file)}><span class="source-name">{clean(format.shortPath(file))}{line > 0 && `:${line}`}</span> <button type="button" class="quiet" aria-label="Close the source" title="Esc" onClick={close}>×</button></h2>
@@ -128,7 +129,7 @@ export function SourcePanel() {
         <button type="button" disabled={previous === undefined} title="The previous line with memory" aria-label="Previous line with memory" onClick={() => go(previous)}>▲</button>
         <button type="button" disabled={next === undefined} title="The next line with memory" aria-label="Next line with memory" onClick={() => go(next)}>▼</button>
         <button type="button" onClick={() => void copy()}><span role="status">{copied ? "Copied" : "Copy path:line"}</span></button>
-        {data?.has_editor && !saved && <button type="button" onClick={openInEditor}>Open in editor</button>}
+        {!saved && <button type="button" title={data?.has_editor ? undefined : "Needs an editor: start the viewer with --editor 'code -g {file}:{line}', or set HIGHWATER_EDITOR, VISUAL or EDITOR"} onClick={openInEditor}>Open in editor</button>}
       </div>
       {data && (
         <p class="source-sum">{data.change ? "A → B" : format.isCount(metric) ? "allocations" : "memory"}: <b data-source-self={data.figures.self}>{unit(data.change ? data.change.self : data.figures.self)}</b> self, <b data-source-total={data.figures.total}>{unit(data.change ? data.change.total : data.figures.total)}</b> total
@@ -150,7 +151,7 @@ export function SourcePanel() {
                   <div key={index} class={`source-line${number === line ? " chosen" : ""}`} data-line={number} data-value={each ? value : undefined} data-blocks={each ? blocks : undefined} aria-current={number === line ? "location" : undefined}
                     onClick={() => { if (!getSelection()?.toString()) choose({ source_file: `${file}:${number}` }, false); }}>
                     <span class={`numeric${value > 0 && data.change ? " grown" : value < 0 ? " shrunk" : ""}`}>{value !== 0 ? unit(value) : ""}</span>
-                    <span class="numeric blocks">{blocks !== 0 && has("counts") && !format.isCount(metric) ? (data.change ? format.signed(format.count(blocks), blocks) : format.count(blocks)) : ""}</span>
+                    <span class="numeric blocks">{blocks !== 0 && has("counts") && !format.isCount(metric) ? (data.change ? estimate.signedCount(blocks) : estimate.count(blocks)) : ""}</span>
                     <span class="source-bar">{value !== 0 && <i style={{ width: `${(Math.abs(value) / most) * 100}%` }} />}</span>
                     <span class="numeric line-number">{number || "?"}</span>
                     <code>{texts ? lineText(texts[index]) : number ? "" : "line not known"}</code>

@@ -2,10 +2,12 @@
 import type { Frame, Row } from "./answers";
 import { addFilter, choice, choose, treatAsAllocator } from "./choice";
 import * as format from "./format";
+import { menuHandlers } from "./menu";
 import { clean, shown } from "./names";
 import { saved } from "./saved";
 import { hasSource, SourceLink } from "./source";
 import { hasBlockTypes } from "./sources";
+import type { Subject } from "./subject";
 
 /** A frame's name as it is shown. */
 export function functionOf(frame?: Frame | null): string {
@@ -37,14 +39,17 @@ export function ownFrame(stack: Frame[]): Frame | undefined {
 }
 
 /** What a row is called: its pool, its function and place, or its key; and what tells it from another that would look the same. */
-export function RowName({ row }: { row: Pick<Row, "key" | "frame" | "pool" | "detail"> }) {
-  const place = format.place(row.frame?.file, row.frame?.line);
+export function RowName({ row, brief }: { row: Pick<Row, "key" | "frame" | "pool" | "detail">; brief?: boolean }) {
+  // Where there is little room, what tells a row from another goes before its place.
+  const place = brief && row.detail && innerWidth < ROOMY ? "" : format.place(row.frame?.file, row.frame?.line);
   const detail = row.detail && <small class="detail"> {clean(row.detail)}</small>;
   const pool = row.pool && <>{clean(row.pool)} · </>;
   if (!row.frame?.function) return <span class="name" title={clean(row.key)}>{pool}{shown(row.key)}{detail}</span>;
   return <span class="name" title={`${wholeName(row.frame)}\n${clean(row.frame.file ?? "")}`}>{pool}{functionOf(row.frame)} {place && <small>{clean(place)}</small>}{detail}</span>;
 }
 
+/** From this width of the window on, a list has room for places. */
+const ROOMY = 1200;
 const UNKNOWN_TYPE = "The type is not known: docs, Names and types";
 
 /** A type's name, which has no short form. Among the types of blocks, brackets enclose the description of an unknown one; among those of objects, an array. */
@@ -91,8 +96,8 @@ export function Stack({ stack, site, named, plain }: { stack: Frame[]; site?: nu
     <div class="stack">
       {site !== null && site !== undefined && <p class="actions"><button type="button" onClick={() => addFilter(`site:${site}`)}>Only this site</button></p>}
       {foldedStack(stack).map((run, index) => (run.length >= LEAST_FOLDED && isLibrary(run[0])
-        ? <details key={index}><summary>{format.count(run.length)} frames of the library, from {functionOf(run[0])}</summary><Frames frames={run} own={own} plain={plain} /></details>
-        : <Frames key={index} frames={run} own={own} plain={plain} />))}
+        ? <details key={index}><summary>{format.count(run.length)} frames of the library, from {functionOf(run[0])}</summary><Frames frames={run} own={own} stack={stack} plain={plain} /></details>
+        : <Frames key={index} frames={run} own={own} stack={stack} plain={plain} />))}
       {stack.length === 0 && <p class="nothing">No stack is known.</p>}
     </div>
   );
@@ -111,11 +116,17 @@ function foldedStack(stack: Frame[]): Frame[][] {
   return runs;
 }
 
-function Frames({ frames, own, plain }: { frames: Frame[]; own?: Frame; plain?: boolean }) {
+/** What the menu of a frame of a stack is about: its function, and the calls that lead to it. */
+function subjectOfFrame(frame: Frame, stack: Frame[]): Subject {
+  const name = nameOf(frame);
+  return { name: name ?? frame.address ?? "?", function: name, frame, stack: stack.slice(stack.indexOf(frame)) };
+}
+
+function Frames({ frames, own, stack, plain }: { frames: Frame[]; own?: Frame; stack: Frame[]; plain?: boolean }) {
   return (
     <ol>
       {frames.map((frame, index) => (
-        <li key={index} class={isLibrary(frame) ? "library" : ""}>
+        <li key={index} class={isLibrary(frame) ? "library" : ""} {...(plain ? {} : menuHandlers(() => subjectOfFrame(frame, stack)))}>
           {nameOf(frame) && !plain
             ? <button type="button" class="frame" title={`${wholeName(frame)}\nFocus the flame graph on this function`} onClick={() => choose({ view: "flame", focus: nameOf(frame)! })}>{functionOf(frame)}</button>
             : <code title={wholeName(frame)}>{functionOf(frame)}</code>}

@@ -1,5 +1,7 @@
 // What a person without a mouse, with a reader of screens, or with weak eyes needs: names, reach, contrast. Each view, light and dark, in both palettes.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { test } from "node:test";
 import { go, page, recording, settled, viewer } from "./support.mjs";
 
@@ -85,6 +87,43 @@ test("everything that can be used has a name, and all text contrasts with what i
     await opened.keyboard.press("+");
     await look(`a new filter ${looks}`);
     await opened.keyboard.press("Escape");
+  }
+  assert.deepEqual(found, {});
+  await opened.done();
+});
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** What axe finds that is serious or worse, by the element that it finds it in. */
+async function axeFinds(opened) {
+  // As code of the test, not of the page: its policy allows no other script.
+  await opened.evaluate(`window.axe || (() => { ${AXE} })()`);
+  return opened.evaluate(async () => {
+    const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
+    return violations.filter((each) => each.impact === "serious" || each.impact === "critical").flatMap((each) => each.nodes.map((node) => `${each.id}: ${node.target.join(" ")} ${node.html.slice(0, 100)}`));
+  });
+}
+
+test("axe finds nothing serious, in each view, light and dark", async () => {
+  const opened = await page(view);
+  const found = {};
+  const look = async (where) => { for (const fault of await axeFinds(opened)) (found[fault] ??= []).push(where); };
+  for (const looks of ["", "theme=dark"]) {
+    for (const each of [...VIEWS, "view=table&metric=peak&by=site&search=/(/"]) {
+      await go(opened, `${each}&${looks}`);
+      await look(`${each} ${looks}`);
+    }
+    await go(opened, `view=table&metric=peak&by=site&${looks}`);
+    await opened.locator(".table-row").first().click({ button: "right" });
+    await opened.getByRole("menu").waitFor();
+    await look(`the menu of a row ${looks}`);
+    await opened.keyboard.press("Escape");
+    await opened.locator(".table-row").first().click();
+    await settled(opened);
+    await opened.keyboard.press("s");
+    await settled(opened);
+    assert.equal(await opened.locator(".source-panel").count(), 1);
+    await look(`the source beside a table ${looks}`);
   }
   assert.deepEqual(found, {});
   await opened.done();

@@ -8,6 +8,7 @@
 //!
 //! Format: <https://github.com/google/pprof/blob/main/proto/profile.proto>. Field numbers are named after it.
 
+mod measured;
 mod samples;
 mod strings;
 mod symbols;
@@ -19,6 +20,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use highwater_model::groups::{Keep, Metric};
 use highwater_model::{Snapshot, Source, StringId, ThreadAccount, ThreadId};
+pub use measured::{MeasuredProfile, MeasuredStack, write_measured};
 use samples::PprofSample;
 use std::io::{self, Write};
 use strings::Strings;

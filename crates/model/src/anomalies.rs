@@ -88,7 +88,7 @@ impl Anomaly {
             Self::OutOfOrder => "events that arrived late and were put back in order",
             Self::RepairedTime => "events whose time ran backwards and was repaired",
             Self::DroppedEvent => "events that the source could not keep",
-            Self::TruncatedStack => "stacks that the source had to cut",
+            Self::TruncatedStack => "truncated stacks: their outermost frames are missing",
             Self::ClampedSize => "sizes too large to add up, cut to what fits",
             Self::LostToDamage => "events lost to damage of the file, or that refer to lost ones",
             Self::UnmatchedPromotion => "promotions of blocks that are not known",

@@ -92,6 +92,16 @@ impl Certainty {
             .map(|rate| Self { bytes_per_sample: rate as f64, spread: 1.0 })
     }
 
+    /// Mean bytes from one sample to the next.
+    pub fn bytes_per_sample(&self) -> f64 {
+        self.bytes_per_sample
+    }
+
+    /// The deviation as a fraction of that of a Poisson process.
+    pub fn spread(&self) -> f64 {
+        self.spread
+    }
+
     /// True if the figures are exact, because every word is a sample.
     pub fn is_exact(&self) -> bool {
         self.spread == 0.0

@@ -6,7 +6,7 @@ use crate::measure::{Amount, Measured, measure_by};
 use crate::names::{Search, details_of, is_found, key_text, own_frame_of, pool_of};
 use crate::query::Query;
 use crate::stacks::no_stacks;
-use crate::tree::{FrameTree, ShownFrames, TreeAnswer, TreeOptions, Weighed, frames_of};
+use crate::tree::{FrameTree, ShownFrames, TreeAnswer, TreeColumns, TreeOptions, Weighed, frames_of};
 use highwater_formats::json::{FrameAnswer, StackTableAnswer};
 use highwater_model::diff::{Delta, pair_rows};
 use highwater_model::groups::{Addend, GroupBy, GroupKey, Row};
@@ -72,6 +72,14 @@ pub struct ChangeAnswer {
     pub blocks_before: u64,
     /// Blocks after.
     pub blocks_after: u64,
+    /// Of estimates: the samples that `before` is made of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub samples_before: Option<u64>,
+    /// The same of `after`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub samples_after: Option<u64>,
     /// `grew`, `shrank`, `came` or `went`.
     pub what: &'static str,
     /// For sites: the frame that names it.
@@ -169,6 +177,8 @@ pub fn compare(
         if let Some((side, GroupKey::Site(stack))) = delta.key() {
             row.stack = Some(stacks.number(side, *stack));
         }
+        let [old, new] = delta.amounts();
+        (row.samples_before, row.samples_after) = (measured[0].samples_of(&old), measured[1].samples_of(&new));
         row
     };
     let [old, new] = [&measured[0].total, &measured[1].total];
@@ -219,6 +229,8 @@ fn change_answer(delta: &Delta<Amount>, catalogs: [&Catalog; 2], naming: &Naming
         change: change_of(&old, &new),
         blocks_before: old.blocks,
         blocks_after: new.blocks,
+        samples_before: None,
+        samples_after: None,
         what,
         frame: site_of(delta, catalogs).map(|(catalog, stack)| own_frame_of(naming, catalog, stack)),
         pool: site_of(delta, catalogs).and_then(|(catalog, stack)| pool_of(naming, catalog, stack)),
@@ -249,10 +261,14 @@ fn both_trees(
         let frames = frames_of(catalogs[first], *stack);
         let shown = ShownFrames::of(&frames, options, naming);
         let [old, new] = delta.amounts();
-        let weighed =
-            Weighed { value: old.sum.max(new.sum), blocks: old.blocks.max(new.blocks), sides: [old.sum, new.sum] };
+        let weighed = Weighed {
+            value: old.sum.max(new.sum),
+            blocks: old.blocks.max(new.blocks),
+            samples: 0,
+            sides: [old.sum, new.sum],
+        };
         tree.add(shown.outermost_first(), shown.library_call, weighed, options);
     }
     tree.add_library_calls(options);
-    Ok(tree.answer(options.least_share, true))
+    Ok(tree.answer(options.least_share, TreeColumns::Sides))
 }

@@ -105,6 +105,10 @@ pub struct RowAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional = nullable))]
     pub elements: Option<Option<u64>>,
+    /// Of estimated bytes: the samples that `value` is made of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub value_samples: Option<u64>,
     /// For sites and functions: the pool that took the memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
@@ -151,6 +155,7 @@ impl RowAnswer {
             frame: row.site().map(|stack| own_frame_of(naming, catalog, stack)),
             stack: row.site().map(|stack| stacks.number(0, stack)),
             elements: None,
+            value_samples: measured.samples_of(&own),
             pool: match &row.key {
                 GroupKey::Site(stack) => pool_of(naming, catalog, *stack),
                 GroupKey::Name(name) if by == GroupBy::Function => naming.pool_of_function(name),

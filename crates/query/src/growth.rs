@@ -64,6 +64,10 @@ pub struct GrowthSite {
     pub live_bytes: u64,
     /// Their blocks.
     pub live_blocks: u64,
+    /// Of estimates: the samples that they are made of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub samples: Option<u64>,
     /// The part of `live_bytes` that was already born at each point.
     pub curve: Vec<u64>,
     /// The same of `live_blocks`.
@@ -152,6 +156,7 @@ struct SiteSurvivors {
     rise: Rise,
     bytes: ByteSum,
     blocks: u64,
+    samples: u64,
     oldest: u64,
 }
 
@@ -226,6 +231,7 @@ pub fn growth(query: &Query, options: &GrowthOptions, work: &Work<'_>) -> Result
         stack: stack_of(*row).and_then(|stack| stacks.number(0, stack)),
         live_bytes: survivors.bytes.rounded(),
         live_blocks: survivors.blocks,
+        samples: (query.is_sampled() && survivors.samples > 0).then_some(survivors.samples),
         curve: curve(survivors, points, |born| born.bytes),
         blocks_curve: curve(survivors, points, |born| ByteSum::whole(born.blocks)),
         growth_per_s: (!is_untimed).then_some(*growth),
@@ -274,6 +280,7 @@ fn of_blocks(
             rise: Rise::Born(Vec::new()),
             bytes: ByteSum::ZERO,
             blocks: 0,
+            samples: 0,
             oldest: u64::MAX,
         });
         let at = times.partition_point(|time| *time < birth.0).min(points - 1);
@@ -282,6 +289,7 @@ fn of_blocks(
         born.1 += blocks;
         site.bytes += bytes;
         site.blocks += blocks;
+        site.samples = site.samples.saturating_add(owned.block.weight.samples());
         site.oldest = site.oldest.min(birth.0);
     }
     for ((row, point), (bytes, blocks)) in births {
@@ -326,7 +334,7 @@ fn of_states(query: &Query, filter: &CompiledFilter) -> Result<(Vec<u64>, FxHash
         levels.resize(times.len(), (ByteSum::ZERO, 0));
         let (bytes, blocks) = levels.last().copied().unwrap_or_default();
         let first = levels.iter().position(|level| level.0 > ByteSum::ZERO).unwrap_or(0);
-        let site = SiteSurvivors { rise: Rise::Levels(levels), bytes, blocks, oldest: times[first] };
+        let site = SiteSurvivors { rise: Rise::Levels(levels), bytes, blocks, samples: 0, oldest: times[first] };
         (bytes > ByteSum::ZERO).then_some((stack.0, site))
     };
     let sites = sites.into_iter().filter_map(survivors).collect();

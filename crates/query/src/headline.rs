@@ -1,10 +1,12 @@
-//! The first thing to know about a recording: how much was live at the peak, which site held most of it, and what grows steadily.
+//! The first thing to know about a recording: how much was live at the peak, which function held most of it, and what grows steadily.
+//!
+//! Functions, not sites: an arena allocator holds nearly everything, through hundreds of stacks of which each holds little.
 
 use crate::error::QueryError;
 use crate::grouping::{RowAmount, rows_of};
 use crate::growth::{GrowthOptions, GrowthSite, growth};
 use crate::measure::measure;
-use crate::names::{key_text, own_frame_of};
+use crate::names::key_text;
 use crate::query::{Query, metrics_of};
 use crate::teardown::before_teardown;
 use highwater_formats::json::FrameAnswer;
@@ -30,24 +32,28 @@ pub struct HeadlineAnswer {
     pub bytes: u64,
     /// Their blocks.
     pub blocks: u64,
-    /// The site that holds most of them.
-    pub top: Option<HeadlineSite>,
+    /// Of estimates: the samples that the bytes are made of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub samples: Option<u64>,
+    /// The function that holds most of them.
+    pub top: Option<HeadlineFunction>,
     /// What grows steadily.
     pub steady: Option<SteadyGrowth>,
     /// The last instant before the program's tear-down, if the window ends with one: leaks and growth are judged there.
     pub before_teardown_ns: Option<u64>,
 }
 
-/// The site that holds most.
+/// The function that holds most, without what it calls: what a table by function has.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
-pub struct HeadlineSite {
-    /// Its number.
-    pub id: u32,
-    /// Its name, for people.
+pub struct HeadlineFunction {
+    /// Its name.
     pub key: String,
-    /// The frame that names it.
-    pub frame: Option<FrameAnswer>,
+    /// The pool that took the memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub pool: Option<&'static str>,
     /// Its bytes.
     pub bytes: u64,
     /// Its blocks.
@@ -79,22 +85,21 @@ pub fn headline(query: &Query, work: &Work<'_>) -> Result<HeadlineAnswer, QueryE
     let (history, catalog) = (&query.history, query.history.catalog());
     let has_peak = history.recording().is_some() && metrics_of(history).contains(&Metric::Peak);
     let measured = measure(&query.measuring(if has_peak { Metric::Peak } else { Metric::Live }), false, work)?;
-    let rows = rows_of(&measured, (catalog, &query.naming), GroupBy::Site, work)?;
+    let rows = rows_of(&measured, (catalog, &query.naming), GroupBy::Function, work)?;
     let rank = |row: &&Row<RowAmount>| (row.figures.amount.value, row.figures.amount.blocks);
     let top = rows
         .iter()
         .filter(|row| row.figures.amount.value > 0)
         .max_by(|a, b| rank(a).cmp(&rank(b)).then(b.key.cmp(&a.key)));
-    let top = top.and_then(|row| {
-        let stack = row.site()?;
-        Some(HeadlineSite {
-            id: stack.0,
-            key: key_text(&query.naming, catalog, &GroupKey::Site(stack)),
-            frame: own_frame_of(&query.naming, catalog, stack),
-            bytes: row.figures.amount.value,
-            blocks: row.figures.amount.blocks,
-            share: row.figures.amount.value as f64 / measured.total.value.max(1) as f64,
-        })
+    let top = top.map(|row| HeadlineFunction {
+        key: key_text(&query.naming, catalog, &row.key),
+        pool: match &row.key {
+            GroupKey::Name(name) => query.naming.pool_of_function(name),
+            _ => None,
+        },
+        bytes: row.figures.amount.value,
+        blocks: row.figures.amount.blocks,
+        share: row.figures.amount.value as f64 / measured.total.value.max(1) as f64,
     });
     let judged = judged_before_teardown(query, work)?;
     let before_teardown_ns = (judged.window != query.window).then_some(judged.window.to.0);
@@ -102,6 +107,7 @@ pub fn headline(query: &Query, work: &Work<'_>) -> Result<HeadlineAnswer, QueryE
         at_ns: measured.at.0,
         bytes: measured.total.value,
         blocks: measured.total.blocks,
+        samples: measured.samples_of(&measured.total),
         top,
         steady: steady_growth(&judged, measured.total.value, work)?,
         before_teardown_ns,

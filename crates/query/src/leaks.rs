@@ -52,6 +52,10 @@ pub struct LeakSite {
     pub live_bytes: u64,
     /// Its live blocks.
     pub live_blocks: u64,
+    /// Of estimates: the samples that they are made of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub samples: Option<u64>,
     /// Its share of all live bytes, from 0 to 1.
     pub share: f64,
     /// The birth of its oldest live block; null where single blocks are not known.
@@ -85,12 +89,14 @@ pub struct LeaksAnswer {
 struct LiveSite {
     bytes: ByteSum,
     blocks: u64,
+    samples: u64,
     oldest: Option<Nanos>,
 }
 
 impl LiveSite {
-    fn add(&mut self, bytes: ByteSum, blocks: u64, birth: Option<Nanos>) {
+    fn add(&mut self, bytes: ByteSum, blocks: u64, samples: u64, birth: Option<Nanos>) {
         self.bytes += bytes;
+        self.samples = self.samples.saturating_add(samples);
         self.blocks = self.blocks.saturating_add(blocks);
         self.oldest = self.oldest.map_or(birth, |oldest| Some(birth.map_or(oldest, |birth| birth.min(oldest))));
     }
@@ -103,7 +109,7 @@ pub fn leaks(query: &Query, options: &LeaksOptions, work: &Work<'_>) -> Result<L
     let mut by_site: FxHashMap<StackId, LiveSite> = FxHashMap::default();
     if snapshot.source.aggregated && query.filters.is_empty() {
         for (stack, figures) in snapshot.accounts.sites().iter() {
-            by_site.entry(stack).or_default().add(figures.live(), figures.live_blocks(), None);
+            by_site.entry(stack).or_default().add(figures.live(), figures.live_blocks(), figures.live_samples(), None);
         }
     } else {
         let filter = CompiledFilter::new(&query.filters, catalog);
@@ -116,11 +122,11 @@ pub fn leaks(query: &Query, options: &LeaksOptions, work: &Work<'_>) -> Result<L
             FxHashMap::<StackId, LiveSite>::default,
             |sites, block, life| {
                 let (bytes, blocks) = block.amount();
-                sites.entry(block.stack()).or_default().add(bytes, blocks, Some(life.birth));
+                sites.entry(block.stack()).or_default().add(bytes, blocks, block.samples(), Some(life.birth));
             },
         )?;
         for (stack, site) in parts.into_iter().flatten() {
-            by_site.entry(stack).or_default().add(site.bytes, site.blocks, site.oldest);
+            by_site.entry(stack).or_default().add(site.bytes, site.blocks, site.samples, site.oldest);
         }
     }
     let mut all: Vec<(StackId, LiveSite)> = by_site.into_iter().filter(|(_, site)| site.blocks > 0).collect();
@@ -144,6 +150,7 @@ pub fn leaks(query: &Query, options: &LeaksOptions, work: &Work<'_>) -> Result<L
         stack: stacks.number(0, *stack),
         live_bytes: site.bytes.rounded(),
         live_blocks: site.blocks,
+        samples: query.is_sampled().then_some(site.samples),
         share: site.bytes.rounded() as f64 / bytes.rounded().max(1) as f64,
         oldest_at_ns: site.oldest.map(|birth| birth.0),
         oldest_age_ns: site.oldest.map(|birth| snapshot.at.0.saturating_sub(birth.0)),

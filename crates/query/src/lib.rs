@@ -13,6 +13,7 @@
 //! | key figures and top lists | [`overview`] |
 //! | the first things to know | [`headline`] |
 //! | a flame graph, or the callers and callees of one function | [`tree`], [`focus`], [`callers`] |
+//! | the same as a profile for `go tool pprof` | [`pprof`](fn@pprof) |
 //! | single blocks, and how large and how old they are | [`blocks`], [`histograms`] |
 //! | the life of one block, and what lay at its address before and after | [`biography`](fn@biography) |
 //! | what is live at an instant and how old it is | [`leaks`] |
@@ -66,6 +67,7 @@ mod occupants;
 mod overview;
 mod peak;
 mod population;
+mod pprof;
 #[allow(clippy::module_inception, reason = "the subject of every question is in the file of its name")]
 mod query;
 mod row_numbers;
@@ -92,7 +94,7 @@ pub use figures::{FigureMap, RowAnswer};
 pub use filter::{BlockTest, Filter, NameTest, NumberRange, parse_bytes};
 pub use filtered::filtered_snapshot;
 pub use growth::{GrowthAnswer, GrowthOptions, GrowthSite, growth};
-pub use headline::{HeadlineAnswer, HeadlineSite, SteadyGrowth, headline, judged_before_teardown};
+pub use headline::{HeadlineAnswer, HeadlineFunction, SteadyGrowth, headline, judged_before_teardown};
 pub use highwater_formats::json::{FrameAnswer, StackTableAnswer};
 pub use highwater_model::groups::{GroupBy, Metric};
 pub use histograms::{BarAnswer, HistogramsAnswer, TimeBarAnswer, histograms};
@@ -102,6 +104,7 @@ pub use lifetimes::lifetimes;
 pub use names::label;
 pub use overview::{OverviewAnswer, TopRows, overview};
 pub use peak::{PeakAnswer, PeakInstant, peak};
+pub use pprof::pprof;
 pub use query::{Query, metrics_of, moment, no_times, time_of};
 pub use rows::{FoundAnswer, RowOrder, RowsAnswer, RowsOptions, rows};
 pub use rss::{

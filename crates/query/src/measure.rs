@@ -26,17 +26,19 @@ pub struct Amount {
     pub sum: ByteSum,
     /// Blocks.
     pub blocks: u64,
+    /// The samples that the bytes are made of, from which their uncertainty follows; 0 where that is not known.
+    pub samples: u64,
 }
 
 impl Amount {
     /// An amount of bytes and blocks.
-    pub fn new(sum: ByteSum, blocks: u64) -> Self {
-        Self { value: sum.rounded(), sum, blocks }
+    pub fn new(sum: ByteSum, blocks: u64, samples: u64) -> Self {
+        Self { value: sum.rounded(), sum, blocks, samples }
     }
 
     /// Blocks of which only the number is known.
     pub fn of_blocks(blocks: u64) -> Self {
-        Self::new(ByteSum::whole(blocks), blocks)
+        Self::new(ByteSum::whole(blocks), blocks, 0)
     }
 
     /// Adds another.
@@ -44,6 +46,7 @@ impl Amount {
         self.sum += other.sum;
         self.value = self.sum.rounded();
         self.blocks = self.blocks.saturating_add(other.blocks);
+        self.samples = self.samples.saturating_add(other.samples);
     }
 
     /// True if both figures are zero.
@@ -96,8 +99,17 @@ pub struct Measured {
     pub total: Amount,
     /// True if the types of blocks are those that their stacks show.
     pub has_site_types: bool,
+    /// True if amounts are estimates whose uncertainty follows from their samples.
+    pub is_sampled: bool,
     /// The blocks that were resized or promoted in or out; `None` where each block counts once, in its last state.
     pub moved: Option<Moved>,
+}
+
+impl Measured {
+    /// The samples of an amount, if its uncertainty follows from them.
+    pub fn samples_of(&self, amount: &Amount) -> Option<u64> {
+        (self.is_sampled && self.metric.is_bytes() && self.metric != Metric::OwnPeak).then_some(amount.samples)
+    }
 }
 
 /// Numbers of blocks that arrived or departed without being allocated or freed.
@@ -142,11 +154,17 @@ impl Moved {
 /// The value of a metric in some figures.
 pub fn amount_of(metric: Metric, figures: &Figures) -> Amount {
     match metric {
-        Metric::Live | Metric::Peak | Metric::Leaked => Amount::new(figures.live(), figures.live_blocks()),
-        Metric::OwnPeak => Amount::new(ByteSum::whole(figures.peak_bytes), 0),
-        Metric::Allocated => Amount::new(figures.allocated(), figures.allocations + figures.reallocations),
+        Metric::Live | Metric::Peak | Metric::Leaked => {
+            Amount::new(figures.live(), figures.live_blocks(), figures.live_samples())
+        }
+        Metric::OwnPeak => Amount::new(ByteSum::whole(figures.peak_bytes), 0, 0),
+        Metric::Allocated => {
+            Amount::new(figures.allocated(), figures.allocations + figures.reallocations, figures.samples())
+        }
         Metric::Allocations => Amount::of_blocks(figures.allocations + figures.reallocations),
-        Metric::Freed => Amount::new(figures.freed(), figures.frees + figures.reallocated_away),
+        Metric::Freed => {
+            Amount::new(figures.freed(), figures.frees + figures.reallocated_away, figures.freed_samples())
+        }
         Metric::Temporary => Amount::of_blocks(figures.temporary_allocations),
     }
 }
@@ -213,6 +231,7 @@ fn by_figures_of(query: &Query, filter: CompiledFilter) -> Result<Measured, Quer
         at,
         total,
         has_site_types,
+        is_sampled: query.is_sampled(),
         moved: Some(moved),
         amounts: Amounts::Figures { figured, filter },
     })
@@ -223,7 +242,10 @@ pub type Tally = FxHashMap<Owners, Amount>;
 
 fn count(tally: &mut Tally, block: &(impl BlockFacts + ?Sized), metric: Metric) {
     let (bytes, blocks) = block.amount();
-    let amount = if !metric.is_bytes() { Amount::of_blocks(blocks) } else { Amount::new(bytes, blocks) };
+    let amount = match metric.is_bytes() {
+        true => Amount::new(bytes, blocks, block.samples()),
+        false => Amount::of_blocks(blocks),
+    };
     tally.entry(block.owners()).or_default().add(amount);
 }
 
@@ -246,7 +268,8 @@ fn by_blocks(query: &Query, filter: &CompiledFilter, work: &Work<'_>) -> Result<
     };
     let mut total = Amount::default();
     amounts.values().for_each(|amount| total.add(*amount));
-    Ok(Measured { metric, at, amounts: Amounts::Blocks(amounts), total, has_site_types: query.has_site_types(), moved })
+    let (has_site_types, is_sampled) = (query.has_site_types(), query.is_sampled());
+    Ok(Measured { metric, at, amounts: Amounts::Blocks(amounts), total, has_site_types, is_sampled, moved })
 }
 
 /// Adds up the blocks that are live at an instant.

@@ -71,7 +71,7 @@ pub fn overview(query: &Query, work: &Work<'_>) -> Result<OverviewAnswer, QueryE
     let source = query.history.source();
     let counts_blocks = source.knows_live_blocks();
     for (count, metric) in METRICS.into_iter().enumerate() {
-        work.progress(count as f64 / METRICS.len() as f64, "adding up")?;
+        work.progress(count as f64 / METRICS.len() as f64, "summing")?;
         let measuring = query.measuring(metric);
         if measuring.must_have_metric().is_err() {
             continue;
@@ -90,6 +90,16 @@ pub fn overview(query: &Query, work: &Work<'_>) -> Result<OverviewAnswer, QueryE
             Metric::Temporary => top.temporary = rows,
             Metric::Leaked => top.leaked = rows,
             _ => {}
+        }
+        let name = match metric {
+            Metric::Live => "live_samples",
+            Metric::Peak if !is_filtered => "peak_samples",
+            Metric::Allocated => "allocated_samples",
+            Metric::Freed => "freed_samples",
+            _ => "",
+        };
+        if let Some(samples) = measured.samples_of(&measured.total).filter(|_| !name.is_empty()) {
+            figures.put(name, samples);
         }
         let mut put = |name: &str, value: u64| figures.put(name, value);
         match metric {
@@ -231,14 +241,14 @@ fn notes(query: &Query, last: &Snapshot, figures: &FigureMap) -> Vec<String> {
     let (temporary, allocated) = (number("temporary_allocations"), number("allocated_blocks"));
     if allocated >= 1000 && temporary * 10 >= allocated * 3 {
         notes.push(format!(
-            "{} % of the allocations were temporary: freed before their thread allocated anything else.",
+            "{}% of the allocations were temporary: freed before their thread allocated anything else.",
             percent(temporary, allocated)
         ));
     }
     let (crossed, frees) = (number("cross_thread_frees"), number("frees"));
     if frees >= 1000 && crossed * 4 >= frees {
         notes.push(format!(
-            "{} % of the blocks were freed by another thread than the one that allocated them.",
+            "{}% of the blocks were freed by another thread than the one that allocated them.",
             percent(crossed, frees)
         ));
     }

@@ -3,7 +3,7 @@
 use crate::error::{NoMetric, QueryError};
 use crate::filter::Filter;
 use highwater_model::groups::Metric;
-use highwater_model::{Clock, Naming, Nanos, Source, When, Window};
+use highwater_model::{Certainty, Clock, Naming, Nanos, Source, When, Window};
 use highwater_store::RecordingError;
 use highwater_store::history::{History, Moment};
 use std::sync::Arc;
@@ -40,6 +40,11 @@ impl Query {
     /// See [`Source::has_site_types`].
     pub fn has_site_types(&self) -> bool {
         self.history.source().has_site_types(self.history.catalog())
+    }
+
+    /// Whether figures are estimates with a known uncertainty.
+    pub fn is_sampled(&self) -> bool {
+        Certainty::of(self.history.source()).is_some_and(|certainty| !certainty.is_exact())
     }
 
     /// Fails if the history lacks the metric.

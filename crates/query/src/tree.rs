@@ -99,6 +99,7 @@ struct TreeNode {
     value: ByteSum,
     blocks: u64,
     own: ByteSum,
+    samples: u64,
     /// In comparisons: the value of each side.
     sides: [ByteSum; 2],
     /// A hidden call that was added after its caller.
@@ -109,8 +110,20 @@ impl TreeNode {
     fn new(parent: u32, name: u32, file: u32, line: u32) -> Self {
         let nothing = ByteSum::ZERO;
         let sides = [nothing; 2];
-        Self { parent, name, file, line, value: nothing, blocks: 0, own: nothing, sides, is_library_call: false }
+        let (blocks, samples) = (0, 0);
+        Self { parent, name, file, line, value: nothing, blocks, own: nothing, samples, sides, is_library_call: false }
     }
+}
+
+/// The columns of an answer that only some trees have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreeColumns {
+    /// None.
+    Plain,
+    /// The samples of estimates.
+    Samples,
+    /// Both sides of a comparison.
+    Sides,
 }
 
 /// A tree that grows stack by stack. Node 0 is the root; a parent comes before its children.
@@ -136,6 +149,8 @@ pub struct Weighed {
     pub value: ByteSum,
     /// Blocks.
     pub blocks: u64,
+    /// The samples that the value is made of.
+    pub samples: u64,
     /// In comparisons: the value of each side.
     pub sides: [ByteSum; 2],
 }
@@ -144,6 +159,7 @@ impl Weighed {
     fn add(&mut self, other: Self) {
         self.value += other.value;
         self.blocks = self.blocks.saturating_add(other.blocks);
+        self.samples = self.samples.saturating_add(other.samples);
         self.sides.iter_mut().zip(other.sides).for_each(|(sum, side)| *sum += side);
     }
 }
@@ -229,6 +245,7 @@ impl FrameTree {
         let node = &mut self.nodes[node as usize];
         node.value += weighed.value;
         node.blocks = node.blocks.saturating_add(weighed.blocks);
+        node.samples = node.samples.saturating_add(weighed.samples);
         node.sides.iter_mut().zip(weighed.sides).for_each(|(sum, side)| *sum += side);
     }
 
@@ -258,8 +275,8 @@ impl FrameTree {
         (least, MOST_SHOWN - above)
     }
 
-    /// The tree as columns. Nodes are in depth-first order, the largest child first; `with_sides` is for comparisons.
-    pub fn answer(&self, least: f64, with_sides: bool) -> TreeAnswer {
+    /// The tree as columns. Nodes are in depth-first order, the largest child first.
+    pub fn answer(&self, least: f64, with: TreeColumns) -> TreeAnswer {
         let total = self.nodes[0].value.rounded();
         let bound = (total as f64 * least).ceil().max(1.0) as u64;
         let (least_shown, mut room) = self.least_shown();
@@ -286,7 +303,8 @@ impl FrameTree {
         }
         let mut answer = TreeAnswer { total, ..TreeAnswer::default() };
         answer.left_out = LeftOutNodes { nodes: left_out, value: left_value.rounded() };
-        if with_sides {
+        answer.node_samples = (with == TreeColumns::Samples).then(Vec::new);
+        if with == TreeColumns::Sides {
             (answer.node_before, answer.node_after) = (Some(Vec::new()), Some(Vec::new()));
         }
         let mut numbers = Default::default();
@@ -333,6 +351,10 @@ pub struct TreeAnswer {
     pub node_self: Vec<u64>,
     /// Each node's blocks.
     pub node_blocks: Vec<u64>,
+    /// Of estimated bytes: the samples that each node's value is made of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub node_samples: Option<Vec<u64>>,
     /// In comparisons: each node's value before.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
@@ -394,6 +416,7 @@ impl TreeAnswer {
         self.node_value.push(node.value.rounded());
         self.node_self.push(node.own.rounded());
         self.node_blocks.push(node.blocks);
+        self.node_samples.iter_mut().for_each(|column| column.push(node.samples));
         for (column, value) in [&mut self.node_before, &mut self.node_after].into_iter().zip(node.sides) {
             column.iter_mut().for_each(|column| column.push(value.rounded()));
         }
@@ -410,24 +433,30 @@ pub fn frames_of(catalog: &Catalog, stack: StackId) -> Vec<FrameText<'_>> {
 }
 
 /// The stacks of the metric, the largest first: the line of a node is the one that its largest stack has.
-fn largest_first(query: &Query, work: &Work<'_>) -> Result<(u64, Vec<(StackId, Amount)>), QueryError> {
+fn largest_first(
+    query: &Query,
+    options: &TreeOptions,
+    work: &Work<'_>,
+) -> Result<(u64, Vec<(StackId, Amount)>, TreeColumns), QueryError> {
     let measured = measure(query, false, work)?;
     let mut stacks: Vec<(StackId, Amount)> = sites(&measured).map(|(stack, row)| (stack, row.amount)).collect();
     stacks.sort_by_key(|(stack, amount)| (std::cmp::Reverse(amount.value), *stack));
-    Ok((measured.at.0, stacks))
+    let has_samples = !options.in_blocks && measured.samples_of(&measured.total).is_some();
+    Ok((measured.at.0, stacks, if has_samples { TreeColumns::Samples } else { TreeColumns::Plain }))
 }
 
 fn weighed(amount: &Amount, options: &TreeOptions) -> Weighed {
     Weighed {
         value: if options.in_blocks { ByteSum::whole(amount.blocks) } else { amount.sum },
         blocks: amount.blocks,
+        samples: amount.samples,
         sides: [ByteSum::ZERO; 2],
     }
 }
 
 /// A flame graph of the metric.
 pub fn tree(query: &Query, options: &TreeOptions, work: &Work<'_>) -> Result<TreeAnswer, QueryError> {
-    let (at, stacks) = largest_first(query, work)?;
+    let (at, stacks, columns) = largest_first(query, options, work)?;
     let mut tree = FrameTree::new("all");
     for (count, (stack, amount)) in stacks.iter().enumerate() {
         if count % 1024 == 0 {
@@ -442,12 +471,12 @@ pub fn tree(query: &Query, options: &TreeOptions, work: &Work<'_>) -> Result<Tre
         }
     }
     tree.add_library_calls(options);
-    Ok(TreeAnswer { at_ns: Some(at), ..tree.answer(options.least_share, false) })
+    Ok(TreeAnswer { at_ns: Some(at), ..tree.answer(options.least_share, columns) })
 }
 
 /// The callers and the callees of one function, as two flame graphs.
 pub fn focus(query: &Query, function: &str, options: &TreeOptions, work: &Work<'_>) -> Result<FocusAnswer, QueryError> {
-    let (_, stacks) = largest_first(query, work)?;
+    let (_, stacks, columns) = largest_first(query, options, work)?;
     let (mut callers, mut callees) = (FrameTree::new(function), FrameTree::new(function));
     for (stack, amount) in &stacks {
         work.go_on()?;
@@ -461,7 +490,7 @@ pub fn focus(query: &Query, function: &str, options: &TreeOptions, work: &Work<'
     }
     callees.add_library_calls(options);
     let least = options.least_share;
-    Ok(FocusAnswer { callers: callers.answer(least, false), callees: callees.answer(least, false) })
+    Ok(FocusAnswer { callers: callers.answer(least, columns), callees: callees.answer(least, columns) })
 }
 
 #[cfg(test)]
@@ -473,7 +502,7 @@ mod tests {
     }
 
     fn weighed(bytes: u64) -> Weighed {
-        Weighed { value: ByteSum::whole(bytes), blocks: 1, sides: [ByteSum::ZERO; 2] }
+        Weighed { value: ByteSum::whole(bytes), blocks: 1, samples: 1, sides: [ByteSum::ZERO; 2] }
     }
 
     #[test]
@@ -486,7 +515,7 @@ mod tests {
             let frames = [&[function(&name)], &deep[..]].concat();
             tree.add(frames.iter(), None, weighed(if count == 249 { 5 } else { 1 }), &options);
         }
-        let shown = tree.answer(0.0, false);
+        let shown = tree.answer(0.0, TreeColumns::Plain);
         assert_eq!(shown.node_value.len(), MOST_SHOWN);
         assert_eq!(shown.node_value[1], 5, "the largest comes first");
         assert_eq!(shown.left_out.nodes, (1 + 250 * 1001 - MOST_SHOWN) as u64);
@@ -503,7 +532,7 @@ mod tests {
                 tree.add([at(line), function("make")].iter(), Some(&call), weighed(bytes), &options);
             }
             tree.add_library_calls(&options);
-            tree.answer(0.0, false)
+            tree.answer(0.0, TreeColumns::Plain)
         };
         let split = shown(true);
         assert_eq!(split.node_line, [0, 21, 0, 0, 24, 0, 0]);
@@ -521,7 +550,7 @@ mod tests {
         let options = TreeOptions { merges_recursion: true, with_library: true, ..TreeOptions::default() };
         let mut tree = FrameTree::new("all");
         tree.add(["main", "a", "b", "a", "c", "b", "c"].map(function).iter(), None, weighed(7), &options);
-        let shown = tree.answer(0.0, false);
+        let shown = tree.answer(0.0, TreeColumns::Plain);
         // After merging, calls below b belong to a: the stack returns to a, and then goes to c.
         let names: Vec<&str> = shown.node_name.iter().map(|at| shown.names[*at as usize].as_str()).collect();
         assert_eq!(names, ["all", "main", "a", "c"]);

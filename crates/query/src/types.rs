@@ -57,7 +57,7 @@ fn generated() -> String {
         declaration::<RowsAnswer>().replace("total: Figures", "total: Figures & Interval"),
         declaration::<TopRows>(),
         declaration::<OverviewAnswer>().replace("figures: Figures", "figures: Figures & Interval"),
-        declaration::<HeadlineSite>(),
+        declaration::<HeadlineFunction>(),
         declaration::<SteadyGrowth>(),
         declaration::<HeadlineAnswer>(),
         declaration::<PeakInstant>(),

@@ -49,8 +49,20 @@ enum Endpoint {
     InLines(fn(&Request, &RequestChoice, &Work<'_>) -> Answered),
     /// The same, for a request about more than one source.
     InLinesOfAll(fn(&Request, &Sources, &Work<'_>) -> Answered),
-    /// The same, for a request that also needs what the viewer was started with.
+    /// The answer is a file for another program, and not JSON.
+    File(fn(&Api, &Request, &Work<'_>) -> Result<SentFile, QueryError>),
+    /// The same as in lines, for a request that also needs what the viewer was started with.
     InLinesOfApi(fn(&Api, &Request, &Work<'_>) -> Answered),
+}
+
+/// A file in an answer.
+pub struct SentFile {
+    /// Its name; letters, digits and `-_.` only.
+    pub name: String,
+    /// Its media type.
+    pub kind: &'static str,
+    /// Its content.
+    pub bytes: Vec<u8>,
 }
 
 fn endpoint(name: &str) -> Option<Endpoint> {
@@ -90,6 +102,7 @@ fn endpoint(name: &str) -> Option<Endpoint> {
         "live/open" => Endpoint::Posted(|api, request, _| endpoints::live::open_look(request, api)),
         "live/growth" => Endpoint::InLinesOfApi(endpoints::live::growth),
         "live/tree" => Endpoint::InLinesOfApi(endpoints::live::tree),
+        "pprof" => Endpoint::File(endpoints::pprof::file),
         "tree" => Endpoint::InLines(endpoints::tree),
         _ => return None,
     })
@@ -121,6 +134,7 @@ impl Api {
             Some(Endpoint::InLines(answer)) => answer(request, &RequestChoice::of(request, &self.sources)?, work),
             Some(Endpoint::InLinesOfAll(answer)) => answer(request, &self.sources, work),
             Some(Endpoint::InLinesOfApi(answer)) => answer(self, request, work),
+            Some(Endpoint::File(_)) => Err(QueryError::bad("this answer is a file")),
             None => Err(QueryError::Unknown(format!("there is no '{name}' in this API"))),
         };
         Ok(endpoints::short_names::added(answer?, is_raw(request)?))
@@ -180,7 +194,7 @@ impl Api {
         let chosen = parameters_of(choice).unwrap_or_default();
         let source = chosen.iter().find(|(name, _)| name == "source").and_then(|(_, value)| value.parse().ok());
         let source = source.unwrap_or(0);
-        let name = save::file_name(self, source);
+        let name = format!("{}.html", save::file_stem(self, source));
         let page = while_awaited(exchange, |work| {
             let _turn = self.turn(work)?;
             self.saved_page(choice, Some(source), work)
@@ -189,6 +203,25 @@ impl Api {
             Ok(page) => {
                 let more = format!("Content-Disposition: attachment; filename=\"{name}\"\r\n");
                 exchange.whole("200 OK", "text/html; charset=utf-8", &more, page.as_bytes())
+            }
+            Err(problem) => send_problem(exchange, &problem),
+        }
+    }
+
+    fn send_file(
+        &self,
+        request: &Request,
+        exchange: &mut Exchange,
+        answer: fn(&Api, &Request, &Work<'_>) -> Result<SentFile, QueryError>,
+    ) -> io::Result<()> {
+        let file = while_awaited(exchange, |work| {
+            let _turn = self.turn(work)?;
+            answer(self, request, work)
+        });
+        match file {
+            Ok(SentFile { name, kind, bytes }) => {
+                let more = format!("Content-Disposition: attachment; filename=\"{name}\"\r\n");
+                exchange.whole("200 OK", kind, &more, &bytes)
             }
             Err(problem) => send_problem(exchange, &problem),
         }
@@ -298,6 +331,7 @@ impl Answer for Api {
         }
         match endpoint {
             None if name == SAVE => self.send_saved(request, exchange),
+            Some(Endpoint::File(answer)) => self.send_file(request, exchange, answer),
             Some(Endpoint::InLines(_) | Endpoint::InLinesOfAll(_) | Endpoint::InLinesOfApi(_)) => {
                 self.send_lines(request, exchange)
             }

@@ -3,6 +3,7 @@ import { matcherOf } from "../matcher";
 import { useMemo } from "preact/hooks";
 import type { Rss, RssFile } from "../answers";
 import { choice, choose } from "../choice";
+import { SaveCsv, type CsvColumns } from "../csv";
 import * as format from "../format";
 import { clean } from "../names";
 import { Search } from "../search";
@@ -27,11 +28,14 @@ export function RssFiles({ data }: { data: Rss }) {
         <small>{format.plural(data.file_count, "file")}{files.length < data.file_count && `, ${format.count(files.length)} shown`}. Pages of the page cache may be shared with other processes; private pages are this process's alone.</small>
         <span class="stretch" />
         <Search hint="Search files" />
+        <SaveCsv part="rss-by-file" columns={CSV} rows={() => files} />
       </div>
       <Table label="Files" columns={COLUMNS} count={files.length} row={(index) => files[index]} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} identity={`${data.at_ns} ${column} ${order} ${wanted}`} empty="No file matches." />
     </>
   );
 }
+
+const CSV: CsvColumns<RssFile> = { file: (file) => file.path, resident_bytes: VALUES.resident, page_cache_bytes: VALUES.shared, private_bytes: VALUES.private };
 
 const bytes = (name: string, title: string, hint: string): Column<RssFile> => ({ name, title, hint, width: "96px", numeric: true, sortable: true, cell: (file) => (VALUES[name](file) > 0 ? format.bytes(VALUES[name](file)) : "") });
 

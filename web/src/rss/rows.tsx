@@ -1,6 +1,7 @@
 // The rows that add up to the resident memory, and what stands out.
 import type { Rss, RssFinding, RssRow } from "../answers";
 import { choose, type RssPart } from "../choice";
+import { SaveCsv, type CsvColumns } from "../csv";
 import * as format from "../format";
 import { clean } from "../names";
 import { partOf } from "./headline";
@@ -14,6 +15,7 @@ export function Rows({ data }: { data: Rss }) {
   return (
     <div class="rss-page">
       <table class="rss-rows" aria-label="Rows that add up to the resident memory">
+        <caption><SaveCsv part="rss" columns={CSV} rows={() => data.rows} /></caption>
         <thead><tr><th scope="col">What</th><th scope="col">Resident</th><th scope="col">Share</th><th scope="col" title="Address space, resident or not">Size</th>{hasSwap && <th scope="col">Swapped</th>}<th /></tr></thead>
         <tbody>
           {rows.map((row) => (
@@ -43,6 +45,8 @@ export function Rows({ data }: { data: Rss }) {
     </div>
   );
 }
+
+const CSV: CsvColumns<RssRow> = { key: (row) => row.key, name: (row) => row.name, group: (row) => row.group, resident_bytes: (row) => row.resident_bytes, size_bytes: (row) => row.size_bytes, swapped_bytes: (row) => row.swapped_bytes };
 
 function Link({ row }: { row: RssRow }) {
   const part = partOf(row);

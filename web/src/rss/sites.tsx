@@ -5,6 +5,7 @@ import { foundRows } from "../matcher";
 import { useMemo } from "preact/hooks";
 import type { Rss, RssFigures, RssGroup, RssSite } from "../answers";
 import { addFilter, choice, choose, filtersAnd } from "../choice";
+import { SaveCsv, type CsvColumns } from "../csv";
 import * as format from "../format";
 import { clean, shown } from "../names";
 import { Search } from "../search";
@@ -27,6 +28,12 @@ function figureColumns<Row extends RssFigures>(whole: number): Column<Row>[] {
     bytes("pinned", "Pinned", "Bytes of pages that could be returned to the kernel if only these blocks were freed"),
   ];
 }
+
+const FIGURE_CSV: CsvColumns<RssFigures> = {
+  resident_bytes: (row) => row.resident_bytes, live_bytes: (row) => row.live_bytes, blocks: (row) => row.blocks, slack_bytes: (row) => row.slack_bytes, pinned_bytes: (row) => row.pinned_bytes,
+};
+const SITE_CSV: CsvColumns<RssSite> = { name: (site) => site.key, ...FIGURE_CSV, file: (site) => site.frame?.file, line: (site) => site.frame?.line };
+const TYPE_CSV: CsvColumns<RssGroup> = { type: (group) => group.key, ...FIGURE_CSV };
 
 function sorted<Row extends RssFigures>(rows: Row[], column: string, order: "asc" | "desc", matches: (row: Row) => boolean): Row[] {
   const value = VALUES[column] ?? VALUES.resident;
@@ -52,6 +59,7 @@ export function RssSites({ data }: { data: Rss }) {
         <small>{listed(sites.length, data.site_count, "site")}. Pinned: the pages that would go back to the kernel if only these blocks were freed.</small>
         <span class="stretch" />
         <Search hint="Search functions" />
+        <SaveCsv part="rss-by-site" columns={SITE_CSV} rows={() => sites} />
       </div>
       <div class="split">
         <Table label="Sites" columns={columns} count={sites.length} row={(index) => sites[index]} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
@@ -117,10 +125,11 @@ export function RssTypes({ data }: { data: Rss }) {
         <small>{listed(groups.length, data.group_count, "type")}. Pages that several sites of a type pin together are not in its pinned bytes.</small>
         <span class="stretch" />
         <Search hint="Search types" />
+        <SaveCsv part="rss-by-type" columns={TYPE_CSV} rows={() => groups} />
       </div>
       <div class="split">
         <Table label="Types" columns={columns} count={groups.length} row={(index) => groups[index]} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
-          onSelect={(_, each) => choose({ pick: each.key }, pick === "")} identity={`${data.at_ns} ${column} ${order} ${wanted}`} empty="No type is known." />
+          onSelect={(_, each) => choose({ pick: each.key }, pick === "")} identity={`${data.at_ns} ${column} ${order} ${wanted}`} empty="No type is known." subject={(each) => ({ name: each.key, filter: `type:${each.key}` })} />
         {group && (
           <><Separator /><aside class="picked" aria-label="The chosen type">
             <h2>{clean(group.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Timeline as Course } from "../answers";
 import { choice, choose, DEFAULT, fragmentOf, type Choice } from "../choice";
 import { instant, when } from "../clock";
+import * as estimate from "../estimate";
 import * as format from "../format";
 import { source } from "../sources";
 import { LifeBar } from "./life";
@@ -170,11 +171,11 @@ export function Layer({ course, width, range }: { course: Course | null; width: 
       ))}
       {peak && x(peak.at_ns) >= 0 && x(peak.at_ns) <= width && (
         <button type="button" class={`peak${x(peak.at_ns) > width - 150 ? " peak-left" : ""}`} style={{ transform: `translateX(${x(peak.at_ns)}px)` }} title={peak.title}
-          onPointerDown={(event) => event.stopPropagation()} onDblClick={(event) => event.stopPropagation()} onClick={() => choose({ at: peak.goal })}><i>▼</i><span>peak {format.bytes(peak.bytes)}</span></button>
+          onPointerDown={(event) => event.stopPropagation()} onDblClick={(event) => event.stopPropagation()} onClick={() => choose({ at: peak.goal })}><i>▼</i><span>peak {estimate.bytes(peak.bytes)}</span></button>
       )}
       {rssPeak && x(rssPeak.at_ns) >= 0 && x(rssPeak.at_ns) <= width && (
         <button type="button" class={`rss-peak${x(rssPeak.at_ns) > width - 150 ? " peak-left" : ""}`} style={{ transform: `translateX(${x(rssPeak.at_ns)}px)` }} title={`RSS is highest, ${format.bytes(rssPeak.bytes)} at ${when(rssPeak.at_ns)}: put A here (r)`}
-          onPointerDown={(event) => event.stopPropagation()} onDblClick={(event) => event.stopPropagation()} onClick={() => choose({ at: "rss-peak" })}><i>▽</i><span>RSS peak {format.bytes(rssPeak.bytes)}</span></button>
+          onPointerDown={(event) => event.stopPropagation()} onDblClick={(event) => event.stopPropagation()} onClick={() => choose({ at: "rss-peak" })}><i>▽</i><span data-exact>RSS peak {format.bytes(rssPeak.bytes)}</span></button>
       )}
       {chosen && slider("from", "Start of the window", "from", start, (t) => choose({ from: Math.min(t, end - 1) }, false), () => choose({ from: null }))}
       {chosen && slider("to", "End of the window", "to", end, (t) => choose({ to: Math.max(t, start + 1) }, false), () => choose({ to: null }))}

@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import type { Nanos } from "../answers";
 import { choice } from "../choice";
 import { when } from "../clock";
-import * as format from "../format";
+import * as estimate from "../estimate";
 import { source } from "../sources";
 
 /** The most that the filtered blocks held at once; null while that is not known. */
@@ -25,5 +25,5 @@ export function shownPeak(): ShownPeak | null {
   if (!peak || (isFiltered && peak.bytes === 0)) return null;
   const what = isFiltered ? "The peak of the filtered blocks" : "The peak of the recording";
   const { at_ns, bytes } = peak;
-  return { at_ns, bytes, goal: isFiltered || from !== null || to !== null ? at_ns : "peak", title: `${what}, ${format.bytes(bytes)} at ${when(at_ns)}: put A here` };
+  return { at_ns, bytes, goal: isFiltered || from !== null || to !== null ? at_ns : "peak", title: `${what}, ${estimate.bytes(bytes)} at ${when(at_ns)}: put A here` };
 }

@@ -4,6 +4,7 @@ import uPlot from "uplot";
 import type { Timeline as Course } from "../answers";
 import { choice } from "../choice";
 import { instant, perUnit, rate as rateOf } from "../clock";
+import * as estimate from "../estimate";
 import * as format from "../format";
 import { has } from "../sources";
 import { colours } from "../theme";
@@ -73,6 +74,10 @@ const INSTANTS = [
   ...[1, 2, 5, 10, 15, 30, 60, 120, 360, 720, 1440].map((minutes) => minutes * 60e9),
 ];
 
+function sign(): string {
+  return estimate.isEstimated() ? "~" : "";
+}
+
 function liveOptions(width: number, measure: "bytes" | "blocks", gauges: number[]): uPlot.Options {
   const theme = colours.value;
   const fresh = { points: { show: false }, paths: STEPS };
@@ -84,7 +89,7 @@ function liveOptions(width: number, measure: "bytes" | "blocks", gauges: number[
         values: (_plot, splits, _axis, _space, step) => splits.map((each) => instant(each, step)) },
       { stroke: theme.faint, font: "11px system-ui, sans-serif", grid: { stroke: theme.line, width: 1 }, ticks: { show: false }, size: AXIS, gap: 6, space: 22,
         ...(measure === "bytes" ? { incrs: POWERS_OF_TWO } : { incrs: INSTANTS }),
-        values: (_plot, splits) => splits.map((each) => (measure === "bytes" ? format.bytes(each) : format.shortCount(each))) },
+        values: (_plot, splits) => splits.map((each) => (each === 0 ? format.measured(0, measure) : measure === "bytes" ? estimate.bytes(each) : `${sign()}${format.shortCount(each)}`)) },
     ],
     series: [
       {},
@@ -104,7 +109,7 @@ function rateOptions(width: number, measure: "bytes" | "blocks"): uPlot.Options 
     axes: [
       { show: false },
       { stroke: theme.faint, font: "11px system-ui, sans-serif", grid: { show: false }, ticks: { show: false }, size: AXIS, gap: 6,
-        splits: (plot) => [(plot.scales.y.max ?? 0) * 0.72], values: (plot) => [`${measure === "bytes" ? format.bytes(plot.scales.y.max ?? 0) : format.shortCount(plot.scales.y.max ?? 0)}${perUnit()}`] },
+        splits: (plot) => [(plot.scales.y.max ?? 0) * 0.72], values: (plot) => [`${sign()}${measure === "bytes" ? format.bytes(plot.scales.y.max ?? 0) : format.shortCount(plot.scales.y.max ?? 0)}${perUnit()}`] },
     ],
     series: [{}, { points: { show: false }, paths: STEPS, stroke: theme.rate, width: 1, fill: theme.rateFill }],
   };

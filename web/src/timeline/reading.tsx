@@ -1,6 +1,7 @@
 // What the curves say under the pointer.
 import type { Measure, Timeline as Course } from "../answers";
 import { instant, perUnit, rate } from "../clock";
+import * as estimate from "../estimate";
 import * as format from "../format";
 import { clean } from "../names";
 import { along, curvesOf } from "./gauges";
@@ -11,8 +12,8 @@ export function Reading({ course, t, x, width, measure, resolution }: { course: 
   if (course && index >= 0) {
     const envelope = measure === "bytes" ? course.live_bytes : course.live_blocks;
     const [low, high] = [envelope.low[index], envelope.high[index]];
-    const shown = (value: number) => (measure === "bytes" ? format.bytes(value) : format.count(value));
-    text += low === high ? ` · ${shown(high)} live` : ` · ${shown(low)} – ${shown(high)} live`;
+    const shown = (value: number) => estimate.measured(value, measure);
+    text += shown(low) === shown(high) ? ` · ${shown(high)} live` : ` · ${shown(low)} – ${shown(high)} live`;
     const long = course.t[index + 1] - course.t[index];
     const amount = measure === "bytes" ? course.allocated_bytes[index] : course.allocations[index];
     if (amount > 0 && long > 0) text += ` · ${shown(rate(amount, long))}${perUnit()}`;

@@ -4,7 +4,9 @@ import type { Block, Blocks, Frame, Histograms } from "../answers";
 import { useAnswer } from "../answer";
 import { BlockPanel, resolutionOf, threadName } from "../biography";
 import { choice, choose, setFilter } from "../choice";
+import { everyRow, SaveCsv, type CsvColumns } from "../csv";
 import { instant, length, when } from "../clock";
+import * as estimate from "../estimate";
 import * as format from "../format";
 import { Histogram, type Bar } from "../histogram";
 import { foundRows, matcherOf } from "../matcher";
@@ -35,7 +37,8 @@ export function BlocksView() {
   const isEver = listed === "ever" && hasLives && !saved && !isNamed;
   const all = isEver ? { filter: [...filters, EVER] } : {};
   const histograms = useAnswer<Histograms>(about("histograms", all), 80);
-  const pages = usePages<Blocks, Block>(isWrong ? null : about("blocks", { sort: SORTS[column], order, search: search || null, ...all }), (answer) => answer.blocks, (answer) => answer.count, 80);
+  const question = isWrong ? null : about("blocks", { sort: SORTS[column], order, search: search || null, ...all });
+  const pages = usePages<Blocks, Block>(question, (answer) => answer.blocks, (answer) => answer.count, 80);
   const data = pages.answer.data;
   // A saved page has the first rows, and searches them itself.
   const local = saved && data && search ? foundRows(data.blocks.map((block) => ({ ...block, key: block.type ?? "", stack: block.stack })), search) : null;
@@ -56,8 +59,8 @@ export function BlocksView() {
         {hasLives && never && (
           <section class="never">
             <h2>Never freed</h2>
-            <p><b>{format.bytes(never.bytes)}</b></p>
-            <p>{format.count(never.blocks)} blocks</p>
+            <p><b>{estimate.bytes(never.bytes)}</b></p>
+            <p>{estimate.plural(never.blocks, "block")}</p>
             <button type="button" aria-pressed={filters.includes("freed:never")} onClick={() => setFilter("freed", filters.includes("freed:never") ? null : "freed:never")}>{filters.includes("freed:never") ? "all blocks" : "only these"}</button>
           </section>
         )}
@@ -72,8 +75,12 @@ export function BlocksView() {
           </span>
         )}
         <Search hint="Search blocks" />
-        {data && <small>{format.count(local ? count : data.count)} blocks{local ? "" : `, ${format.bytes(data.bytes)}`}{isNamed || !hasLives ? "" : isEver ? ", ever" : ", live at A"}</small>}
+        {data && (local
+          ? <small data-exact>{format.plural(count, "block")} found</small>
+          : <small>{estimate.isEstimated() ? <>{format.plural(data.count, "sampled block")}, which stand for {estimate.plural(data.estimated_blocks, "block")}</> : format.plural(data.count, "block")}, <estimate.Bytes value={data.bytes} />{isNamed || !hasLives ? "" : isEver ? ", ever" : ", live at A"}</small>)}
         <span class="stretch" />
+        {data && <SaveCsv part="blocks" columns={CSV} note={data.count > MOST_SAVED ? `Save the first ${format.count(MOST_SAVED)} of ${format.count(data.count)} blocks` : undefined}
+          rows={() => (saved || !question ? data.blocks : everyRow<Blocks, Block>(question, (answer) => answer.blocks, (answer) => answer.count, MOST_BLOCKS, MOST_SAVED))} />}
         <StatusLine answer={pages.answer} />
       </div>
       <div class="split">
@@ -84,6 +91,15 @@ export function BlocksView() {
     </div>
   );
 }
+
+/** The most blocks in one answer of the server, and in a file. */
+const MOST_BLOCKS = 1000;
+const MOST_SAVED = 20_000;
+
+const CSV: CsvColumns<Block> = {
+  address: (block) => block.address, size: (block) => block.size, usable: (block) => block.usable, allocated_ns: (block) => block.allocated_ns, freed_ns: (block) => block.freed_ns, lifetime_ns: (block) => block.lifetime_ns, thread: (block) => block.thread,
+  heap: (block) => block.heap, type: (block) => block.type, stands_for: (block) => block.weight ?? 1, allocated_by: (block) => nameOf(block.frame ?? undefined), file: (block) => block.frame?.file, line: (block) => block.frame?.line,
+};
 
 /** A block's function and site. */
 function subjectOfBlock(block: Block): Subject {
@@ -112,7 +128,7 @@ function callersOf({ stack, frame }: Block): Frame[] {
 function columnsOf(resolution: number, hasLives: boolean): Column<Block>[] {
   const columns: (Column<Block> | false)[] = [
     { name: "address", title: "Address", width: "124px", sortable: true, cell: (block) => <code>{clean(block.address)}</code> },
-    { name: "size", title: "Size", width: "88px", numeric: true, sortable: true, cell: (block) => <span title={`${format.count(block.size)} bytes`}>{format.bytes(block.size)}</span> },
+    { name: "size", title: "Size", width: "88px", numeric: true, sortable: true, cell: (block) => <span data-exact title={`${format.count(block.size)} bytes`}>{format.bytes(block.size)}</span> },
     { name: "allocated", title: "Allocated", width: "104px", numeric: true, sortable: true, cell: (block) => <span title={when(block.allocated_ns)}>{instant(block.allocated_ns, resolution)}</span> },
     hasLives && { name: "lifetime", title: "Lived", width: "84px", numeric: true, sortable: true, cell: (block) => (block.lifetime_ns === null ? <span class="faint">never freed</span> : length(block.lifetime_ns)) },
     { name: "thread", title: "Thread", width: "92px", cell: (block) => threadName(block.thread) },

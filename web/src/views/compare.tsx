@@ -5,10 +5,12 @@ import type { Change, Compare, Source } from "../answers";
 import { useAnswer } from "../answer";
 import { choice, choose, DEFAULT, type Grouping, type Instant as ChosenInstant } from "../choice";
 import { when } from "../clock";
+import { SaveCsv, type CsvColumns } from "../csv";
 import { comparedSides, isOlderFirst } from "../compared";
 import { FlameGraph, type FlameControl, type Node, type Part } from "../flame/graph";
 import { Matches, SaveSvg } from "../flame/tools";
 import { NodeSource } from "./flame";
+import * as estimate from "../estimate";
 import * as format from "../format";
 import { clean, shown } from "../names";
 import { foundRows } from "../matcher";
@@ -16,7 +18,7 @@ import { naming, question } from "../question";
 import { saved } from "../saved";
 import { Search } from "../search";
 import { has, offeredGroupings, other, source, sources, titleOf } from "../sources";
-import { FunctionActions, RowName, Stack, TypeName } from "../stack";
+import { distinctCallers, FunctionActions, RowName, Stack, TypeName } from "../stack";
 import { Table, type Column } from "../table";
 import { StatusLine } from "../status";
 import { filterOfRow, subjectOfSite, type Subject } from "../subject";
@@ -28,17 +30,18 @@ function instantFrom(text: string): ChosenInstant | null {
 }
 
 export function CompareView() {
-  const { at, b, from, to, by, filters, search, sort, order, pick, node, lines } = choice.value;
+  const { at, b, from, to, by, filters, measure, search, sort, order, pick, node, lines } = choice.value;
   const file = source.value!;
   const second = other.value;
   const sameFile = second?.id === file.id;
   const secondHasTime = second?.has.includes("timeline") ?? false;
   const isReversed = isOlderFirst();
   const sides = comparedSides();
-  const answer = useAnswer<Compare>(sides && question("compare", { ...sides, from, to, by, filter: filters, ...naming(), library: choice.value.library || null, split: lines && !saved ? "line" : null }), 80);
+  const answer = useAnswer<Compare>(sides && question("compare", { ...sides, from, to, by, limit: 5000, filter: filters, ...naming(), library: choice.value.library || null, split: lines && !saved ? "line" : null }), 80);
   const data = answer.data;
-  const column = sort || "change";
+  const column = sort || (measure === "blocks" ? "blocks" : "change");
   const rows = useMemo(() => sorted(data?.rows ?? [], column, order, search), [data, column, order, search]);
+  const columns = useMemo(() => columnsOf(by, rows), [by, rows, source.value, other.value]);
   const parts = useMemo<Part[]>(() => (data?.tree ? [{ tree: data.tree, upwards: false }] : []), [data]);
   const picked = pick === "" ? -1 : rows.findIndex((row) => row.key === pick || String(row.id_a ?? row.id_b) === pick);
   const row = rows[picked];
@@ -66,7 +69,7 @@ export function CompareView() {
           {typeof b === "number" && !(sameFile && b === 0) && <option value={String(b)}>at {when(b, second)}</option>}
         </select>
         {typeof b !== "number" && <Instant data={isReversed ? data?.before : data?.after} file={second} />}
-        {data && <span class="change-total" data-change={data.change.bytes}>{format.bytes(data.before.live_bytes ?? 0)} → {format.bytes(data.after.live_bytes ?? 0)}, <b>{format.signed(format.bytes(data.change.bytes), data.change.bytes)}</b>{has("counts") && `, ${format.signed(format.count(data.change.blocks), data.change.blocks)} blocks`}</span>}
+        {data && <span class="change-total" data-change={data.change.bytes}>{estimate.bytes(data.before.live_bytes ?? 0, sampled())} → {estimate.bytes(data.after.live_bytes ?? 0, sampled())}, <b>{estimate.signedBytes(data.change.bytes, sampled())}</b>{has("counts") && `, ${estimate.signedCount(data.change.blocks, sampled())} blocks`}</span>}
         <span class="stretch" />
         <StatusLine answer={answer} />
       </div>
@@ -80,18 +83,20 @@ export function CompareView() {
         <Search hint={graph ? "Search functions" : `Search ${by}s`} onEnter={graph ? (back) => control.current?.step(back) : undefined} />
         {graph && <Matches control={control} {...match} isSearched={search !== ""} />}
         {graph && <SaveSvg control={control} />}
-        {!graph && data && search && <small>{format.plural(rows.length, "row")}, {format.signed(format.bytes(changeOf(rows)), changeOf(rows))} in all</small>}
+        {!graph && data && <SaveCsv part={`change-by-${by}`} columns={CSV} rows={() => rows} note={data.count > data.rows.length ? `Save the first ${format.count(data.rows.length)} of ${format.count(data.count)} rows` : undefined} />}
+        {!graph && data && data.count > data.rows.length && <small>the largest {format.count(data.rows.length)} of {format.count(data.count)} changes</small>}
+        {!graph && data && search && <small>{format.plural(rows.length, "row")}, {estimate.signedBytes(changeOf(rows), sampled())} in all</small>}
       </div>
       {second === null && <p class="nothing">Choose what B is.</p>}
       {sameFile && !has("timeline") && <p class="nothing">One instant cannot be compared with itself: choose another file for B.</p>}
       {data && !graph && (
         <div class="split">
-          <Table label="Changes" columns={columnsOf(by)} count={rows.length} row={(index) => rows[index]} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
+          <Table label="Changes" columns={columns} count={rows.length} row={(index) => rows[index]} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
             onSelect={(_, each) => choose({ pick: String(each.id_a ?? each.id_b ?? each.key) }, pick === "")} identity={`${answer.question} ${column} ${order}`} empty={search ? "Nothing matches." : "Nothing changed."} subject={(each) => subjectOfChange(each, by)} />
           {row && (
             <><Separator /><aside class="picked" aria-label="The chosen row">
               <h2 title={clean(row.frame?.function ?? row.key)}>{shown(row.frame?.function ?? row.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
-              <p>{row.what}: {format.bytes(row.before)} → {format.bytes(row.after)} ({format.signed(format.bytes(row.change), row.change)}){has("counts") && `; ${format.count(row.blocks_before)} → ${format.count(row.blocks_after)} blocks`}</p>
+              <p>{row.what}: {estimate.bytes(row.before, sampled())} → {estimate.bytes(row.after, sampled())} ({estimate.signedBytes(row.change, sampled())}){has("counts") && `; ${estimate.count(row.blocks_before, sampled())} → ${estimate.count(row.blocks_after, sampled())} blocks`}{noise(row) && `; ${noise(row)}`}</p>
               {row.frame?.function && <FunctionActions name={row.frame.function} />}
               {row.stack && <Stack stack={row.stack} />}
             </aside></>
@@ -130,7 +135,23 @@ function exchange(): void {
 function lineOf({ tree, node }: Node): string {
   const before = tree.node_before?.[node] ?? 0;
   const after = tree.node_after?.[node] ?? 0;
-  return `${format.signed(format.bytes(after - before), after - before)} · ${format.bytes(before)} → ${format.bytes(after)}`;
+  return `${estimate.signedBytes(after - before, sampled())} · ${estimate.bytes(before, sampled())} → ${estimate.bytes(after, sampled())}`;
+}
+
+/** The file that is sampled, if one of the two is: figures of a comparison are then estimates. */
+function sampled(): Source | null {
+  return estimate.isEstimated(source.value) ? source.value : other.value;
+}
+
+/** What is said of a change that may be none: the ranges of both sides overlap. */
+function noise(row: Change): string | undefined {
+  const [before, after] = [estimate.rangeOfBytes(row.before, row.samples_before, sampled()), estimate.rangeOfBytes(row.after, row.samples_after, sampled())];
+  return before && after && before[0] <= after[1] && after[0] <= before[1] ? "may be no change: the 95% ranges of A and B overlap" : undefined;
+}
+
+function SideBytes({ value, samples }: { value: number; samples?: number }) {
+  const range = estimate.rangeOfBytes(value, samples, sampled());
+  return <span class={estimate.isWide(value, range) ? "faint" : ""} title={estimate.rangeTitle(value, range)}>{estimate.bytes(value, sampled())}</span>;
 }
 
 function changeOf(rows: Change[]): number {
@@ -143,13 +164,19 @@ function sorted(rows: Change[], column: string, order: "asc" | "desc", search: s
   return found.sort((a, b) => (order === "asc" ? 1 : -1) * (column === "what" ? a.what.localeCompare(b.what) : value(a) - value(b)));
 }
 
-function columnsOf(by: string): Column<Change>[] {
+const CSV: CsvColumns<Change> = {
+  name: (row) => row.key, change: (row) => row.change, before: (row) => row.before, after: (row) => row.after, blocks_before: (row) => row.blocks_before, blocks_after: (row) => row.blocks_after, what: (row) => row.what,
+  file: (row) => row.frame?.file, line: (row) => row.frame?.line,
+};
+
+function columnsOf(by: string, rows: Change[]): Column<Change>[] {
+  const callers = by === "site" ? new Map(distinctCallers(rows).map((text, index) => [rows[index], text])) : new Map<Change, string>();
   return [
-    { name: "change", title: "Change", width: "100px", numeric: true, sortable: true, hint: "Sorted by size, whatever the sign", cell: (row) => <b class={row.change > 0 ? "grown" : "shrunk"}>{format.signed(format.bytes(row.change), row.change)}</b> },
-    { name: "before", title: "A", width: "92px", numeric: true, sortable: true, cell: (row) => format.bytes(row.before) },
-    { name: "after", title: "B", width: "92px", numeric: true, sortable: true, cell: (row) => format.bytes(row.after) },
-    ...(has("counts") ? [{ name: "blocks", title: "Blocks", width: "92px", numeric: true, sortable: true, cell: (row: Change) => format.signed(format.count(row.blocks_after - row.blocks_before), row.blocks_after - row.blocks_before) }] : []),
+    { name: "change", title: "Change", width: "100px", numeric: true, sortable: true, hint: "Sorted by size, whatever the sign", cell: (row) => <b class={noise(row) ? "faint" : row.change > 0 ? "grown" : "shrunk"} title={noise(row)}>{estimate.signedBytes(row.change, sampled())}</b> },
+    { name: "before", title: "A", width: "92px", numeric: true, sortable: true, cell: (row) => <SideBytes value={row.before} samples={row.samples_before} /> },
+    { name: "after", title: "B", width: "92px", numeric: true, sortable: true, cell: (row) => <SideBytes value={row.after} samples={row.samples_after} /> },
+    ...(has("counts") ? [{ name: "blocks", title: "Blocks", width: "92px", numeric: true, sortable: true, cell: (row: Change) => estimate.signedCount(row.blocks_after - row.blocks_before, sampled()) }] : []),
     { name: "what", title: "What", width: "64px", sortable: true, cell: (row) => row.what },
-    { name: "name", title: by[0].toUpperCase() + by.slice(1), width: "minmax(200px, 1fr)", cell: (row) => (by === "type" ? <TypeName name={row.key} /> : <RowName row={row} />) },
+    { name: "name", title: by[0].toUpperCase() + by.slice(1), width: "minmax(200px, 1fr)", cell: (row) => (by === "type" ? <TypeName name={row.key} /> : <><RowName row={row} />{!row.detail && <small class="caller"> {callers.get(row)}</small>}</>) },
   ];
 }

@@ -6,9 +6,11 @@ import { addFilter, choice, choose } from "../choice";
 import { fileName } from "../download";
 import { FlameGraph, type FlameControl, type Node, type Part } from "../flame/graph";
 import { Matches, SaveSvg } from "../flame/tools";
+import * as estimate from "../estimate";
 import * as format from "../format";
 import { clean, shown } from "../names";
 import { about } from "../question";
+import { SavePprof } from "../pprof";
 import { saved } from "../saved";
 import { Search } from "../search";
 import { has, metric as shownMetric, source } from "../sources";
@@ -50,6 +52,7 @@ export function FlameView() {
         {left && left.nodes > 0 && <small title="Too narrow to be seen">{format.count(left.nodes)} narrow nodes left out</small>}
         <span class="legend" title="Functions of one package, or of one folder, have the same hue; shades tell neighbours apart">colour: package{search !== "" && <><i class="match" /> found</>}{node && <><i class="faded" /> callers of the zoomed frame</>}</span>
         <SaveSvg control={control} />
+        <SavePprof />
         <StatusLine answer={answer} />
       </div>
       {notInPage && <p class="nothing">Focus, hiding, merging, library frames and lines are not in this saved page.</p>}
@@ -89,10 +92,11 @@ export function lineOf({ tree, layout, node }: Node): string {
   const { measure } = choice.value;
   const metric = shownMetric.value;
   const value = measure === "blocks" ? tree.node_blocks[node] : tree.node_value[node];
-  const parts = [format.valued(value, metric, measure), `${format.percent(layout.width[node] / Math.max(1, layout.total))}`];
-  if (measure === "bytes" && !format.isCount(metric) && has("counts")) parts.push(`${format.count(tree.node_blocks[node])} blocks`);
+  const range = measure === "bytes" && !format.isCount(metric) ? estimate.rangeOfBytes(value, tree.node_samples?.[node]) : null;
+  const parts = [`${estimate.valued(value, metric, measure)}${range ? ` (${estimate.rangeText(range)})` : ""}`, `${format.percent(layout.width[node] / Math.max(1, layout.total))}`];
+  if (measure === "bytes" && !format.isCount(metric) && has("counts")) parts.push(estimate.plural(tree.node_blocks[node], "block"));
   const self = tree.node_self[node];
-  if (self > 0 && self < value) parts.push(`${format.valued(self, metric, measure)} of its own`);
+  if (self > 0 && self < value) parts.push(`${estimate.valued(self, metric, measure)} of its own`);
   return parts.join(" · ");
 }
 
@@ -111,7 +115,7 @@ function Details({ node, matched, whole }: { node: Node | null; matched: number 
   const { measure } = choice.value;
   const metric = shownMetric.value;
   const found = matched === null ? null : <b class="found">found: {format.percent(matched)}</b>;
-  if (!node) return <>{found}<span>{format.valued(measure === "blocks" ? whole.node_blocks[0] : whole.node_value[0], metric, measure)} in all. Click to zoom; arrows, Enter and Escape do the same.</span></>;
+  if (!node) return <>{found}<span>{estimate.valued(measure === "blocks" ? whole.node_blocks[0] : whole.node_value[0], metric, measure)} in all. Click to zoom; arrows, Enter and Escape do the same.</span></>;
   const file = node.tree.files[node.tree.node_file[node.node]];
   return (
     <>

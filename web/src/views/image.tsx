@@ -174,7 +174,7 @@ function Compared({ data }: { data: ImageCompare }) {
       <Roots title="Roots that keep more" roots={data.roots.filter((each) => each.change_bytes > 0)} />
       <Roots title="Roots that keep less" roots={data.roots.filter((each) => each.change_bytes < 0).reverse()} />
       <h3>Shapes</h3>
-      <ul class="neighbours">{[...data.shapes].sort((one, two) => two.change_bytes - one.change_bytes).slice(0, 200).map((each) => <li key={each.shape}><span class={`numeric ${each.change_bytes > 0 ? "grown" : "shrunk"}`}>{format.signed(format.bytes(each.change_bytes), each.change_bytes)}</span> <span class="name">{clean(each.shape)} <small>{each.count.map(format.count).join(" → ")}</small></span></li>)}</ul>
+      <ul class="neighbours">{[...data.shapes].sort((one, two) => Math.abs(two.change_bytes) - Math.abs(one.change_bytes)).slice(0, 200).map((each) => <li key={each.shape}><span class={`numeric ${each.change_bytes > 0 ? "grown" : "shrunk"}`}>{format.signed(format.bytes(each.change_bytes), each.change_bytes)}</span> <span class="name">{clean(each.shape)} <small>{each.count.map(format.count).join(" → ")}</small></span></li>)}</ul>
       <h3>What came</h3>
       <ul class="neighbours">{data.new.slice(0, 50).map((each, index) => <li key={index}><span class="numeric">{format.bytes(each.bytes)}</span> <span class="name">{clean(each.shape)} ×{format.count(each.count)} <small>{clean(each.path ?? "")}</small></span></li>)}</ul>
     </div>

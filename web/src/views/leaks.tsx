@@ -4,6 +4,8 @@ import type { Leaks, LeakSite } from "../answers";
 import { useAnswer } from "../answer";
 import { addFilter, choice, choose, DEFAULT } from "../choice";
 import { length } from "../clock";
+import { SaveCsv, type CsvColumns } from "../csv";
+import * as estimate from "../estimate";
 import * as format from "../format";
 import { clean, shown } from "../names";
 import { about, instantOfLeaks } from "../question";
@@ -17,7 +19,7 @@ import { useMemo } from "preact/hooks";
 
 export function LeaksView() {
   const { sort, order, search, pick } = choice.value;
-  const answer = useAnswer<Leaks>(about("still_live", { limit: 1000, ...instantOfLeaks() }), 80);
+  const answer = useAnswer<Leaks>(about("still_live", { limit: 5000, ...instantOfLeaks() }), 80);
   const column = sort || "live";
   const sites = useMemo(() => sorted(answer.data?.sites ?? [], column, order, search), [answer.data, column, order, search]);
   const columns = useMemo(() => columnsOf(sites), [sites]);
@@ -29,8 +31,9 @@ export function LeaksView() {
       <div class="tools">
         <small>What is live at {isAtEnd ? "the end" : "A"} and how old it is. At the end of a program this was never freed. Caches and globals are in it, too: Growth shows what keeps growing.</small>
         <span class="stretch" />
-        {search && answer.data && <small class="in-all">{format.plural(sites.length, "site")}, {format.bytes(sites.reduce((sum, each) => sum + each.live_bytes, 0))} in all</small>}
+        {search && answer.data && <small class="in-all">{format.plural(sites.length, "site")}, {estimate.bytes(sites.reduce((sum, each) => sum + each.live_bytes, 0))} in all</small>}
         <Search hint="Search functions" />
+        {answer.data && <SaveCsv part="leaks" columns={CSV} rows={() => sites} note={answer.data.count > answer.data.sites.length ? `Save the first ${format.count(answer.data.sites.length)} of ${format.count(answer.data.count)} sites` : undefined} />}
         <StatusLine answer={answer} />
       </div>
       <div class="split">
@@ -39,7 +42,7 @@ export function LeaksView() {
         {site && (
           <><Separator /><aside class="picked" aria-label="The chosen site">
             <h2 title={clean(site.frame?.function ?? site.key)}>{shown(site.frame?.function ?? site.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
-            <p>{format.bytes(site.live_bytes)} in {format.count(site.live_blocks)} blocks{site.oldest_age_ns !== null ? `; the oldest has lived ${length(site.oldest_age_ns)}` : ""}.</p>
+            <p><estimate.Bytes value={site.live_bytes} samples={site.samples} beside /> in {estimate.plural(site.live_blocks, "block")}{site.oldest_age_ns !== null ? `; the oldest has lived ${length(site.oldest_age_ns)}` : ""}.</p>
             <p class="actions"><button type="button" onClick={() => { addFilter(`site:${site.id}`); choose({ view: "blocks" }); }}>Its blocks</button></p>
             <FunctionActions name={site.frame?.function ?? site.key} />
             <Stack stack={site.stack ?? []} site={site.id} />
@@ -56,12 +59,17 @@ function sorted(sites: LeakSite[], column: string, order: "asc" | "desc", search
   return found.sort((a, b) => (order === "asc" ? 1 : -1) * (value(a) - value(b)));
 }
 
+const CSV: CsvColumns<LeakSite> = {
+  name: (site) => site.key, bytes: (site) => site.live_bytes, blocks: (site) => site.live_blocks, share: (site) => site.share, oldest_age_ns: (site) => site.oldest_age_ns, file: (site) => site.frame?.file, line: (site) => site.frame?.line,
+};
+
 function columnsOf(sites: LeakSite[]): Column<LeakSite>[] {
   const callers = new Map(distinctCallers(sites).map((text, index) => [sites[index].id, text]));
   return [
     { name: "share", title: "Share", width: "72px", numeric: true, sortable: true, cell: (site) => format.percent(site.share) },
-    { name: "live", title: "Live", width: "92px", numeric: true, sortable: true, cell: (site) => format.bytes(site.live_bytes) },
-    { name: "blocks", title: "Blocks", width: "80px", numeric: true, sortable: true, cell: (site) => format.count(site.live_blocks) },
+    { name: "live", title: "Live", width: "92px", numeric: true, sortable: true, cell: (site) => <estimate.Bytes value={site.live_bytes} samples={site.samples} /> },
+    ...estimate.rangeColumn<LeakSite>((site) => estimate.rangeOfBytes(site.live_bytes, site.samples)),
+    { name: "blocks", title: "Blocks", width: "80px", numeric: true, sortable: true, cell: (site) => estimate.count(site.live_blocks) },
     { name: "lifetime", title: "Oldest", width: "92px", numeric: true, sortable: true, hint: "The age of the oldest block that is live", cell: (site) => (site.oldest_age_ns === null ? "" : length(site.oldest_age_ns)) },
     { name: "name", title: "Site", width: "minmax(180px, 1fr)", cell: (site) => <><RowName row={site} /> <small>{site.detail ? "" : callers.get(site.id)}</small></> },
   ];

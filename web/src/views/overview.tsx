@@ -5,12 +5,13 @@ import type { Metric, Overview, Row } from "../answers";
 import { useAnswer } from "../answer";
 import { choice, choose } from "../choice";
 import { when } from "../clock";
+import * as estimate from "../estimate";
 import * as format from "../format";
 import { clean } from "../names";
 import { about } from "../question";
 import { has, metrics, source } from "../sources";
 import { distinctCallers, RowName } from "../stack";
-import { isMenuKey, isRightClick, MoreButton, openMenu, openMenuAt } from "../menu";
+import { menuHandlers, MoreButton } from "../menu";
 import { StatusLine } from "../status";
 import { Headline } from "../headline";
 import { subjectOfSite } from "../subject";
@@ -62,7 +63,7 @@ function Resident() {
   if (!has("rss") && !peak) return null;
   return (
     <p class="resident">
-      {peak && <>Resident memory (RSS) is highest at {when(peak.at_ns)}: <b>{format.bytes(peak.bytes)}</b>.</>}
+      {peak && <>Resident memory (RSS) is highest at {when(peak.at_ns)}: <b data-exact>{format.bytes(peak.bytes)}</b>.</>}
       {has("rss") && <> <button type="button" class="quiet" onClick={() => choose({ view: "rss" })}>Where the resident memory is</button></>}
     </p>
   );
@@ -71,17 +72,17 @@ function Resident() {
 /** Address space that is mapped and in no figure. */
 function notCounted({ reserved_bytes: reserved = 0, mapped_file_bytes: files = 0 }: Overview["figures"]) {
   const parts = [reserved > 0 && `${format.bytes(reserved)} of reserved address space`, files > 0 && `${format.bytes(files)} of mapped files`].filter(Boolean);
-  return reserved + files >= LEAST_SPACE && <p class="not-counted">Not counted at that instant: {parts.join(", ")}.</p>;
+  return reserved + files >= LEAST_SPACE && <p class="not-counted" data-exact>Not counted at that instant: {parts.join(", ")}.</p>;
 }
 
 /** Memory that is in the figures, but that the program gave back to the kernel and may touch again. */
 function givenBack({ returned_bytes: returned = 0 }: Overview["figures"]) {
-  return returned >= LEAST_SPACE && <p class="given-back">Given back at that instant, and still counted: up to {format.bytes(returned)} of mappings.</p>;
+  return returned >= LEAST_SPACE && <p class="given-back" data-exact>Given back at that instant, and still counted: up to {format.bytes(returned)} of mappings.</p>;
 }
 
 /** A count with its unit; nothing where it is not known. */
 function counted(value: number | undefined, one: string): string {
-  return value === undefined ? "" : format.plural(value, one);
+  return value === undefined ? "" : estimate.plural(value, one);
 }
 
 function Figures({ data }: { data: Overview }) {
@@ -89,38 +90,37 @@ function Figures({ data }: { data: Overview }) {
   const { temporary_allocations: temporary, allocated_blocks: allocated } = figures;
   // Near the edges of a window something may be freed at once that came before it.
   const share = temporary !== undefined && allocated !== undefined && allocated > 0 && temporary <= allocated ? `${format.percent(temporary / allocated)} of allocations` : "";
-  const promoted = figures.promoted_blocks ? `, ${format.count(figures.promoted_blocks)} promoted` : "";
-  const range = intervalOf(data, "live_bytes");
+  const promoted = figures.promoted_blocks ? `, ${estimate.count(figures.promoted_blocks)} promoted` : "";
   return (
     <dl class="figures">
-      <Figure name="live_bytes" title={has("timeline") ? "live at A" : "live"} value={figures.live_bytes} note={figures.live_blocks !== undefined ? `${format.count(figures.live_blocks)} blocks${range}` : ""} />
+      <Figure name="live_bytes" title={has("timeline") ? "live at A" : "live"} value={figures.live_bytes} samples={figures.live_samples} note={figures.live_blocks !== undefined ? estimate.plural(figures.live_blocks, "block") : ""} />
       {!has("timeline") && <Figure name="live_blocks" title="blocks" value={figures.live_blocks} counted />}
-      {has("timeline") && <><Figure name="peak_bytes" title="peak in the window" value={figures.peak_bytes} note={figures.peak_at_ns !== undefined && figures.peak_at_ns !== null ? `at ${when(figures.peak_at_ns)}` : ""} known />
-      <Figure name="allocated_bytes" title="allocated" value={figures.allocated_bytes} note={`${counted(figures.allocations, "allocation")}${promoted}`} known />
-      <Figure name="freed_bytes" title="freed" value={figures.freed_bytes} note={counted(figures.frees, "free")} known />
+      {has("timeline") && <><Figure name="peak_bytes" title="peak in the window" value={figures.peak_bytes} samples={figures.peak_samples} note={figures.peak_at_ns !== undefined && figures.peak_at_ns !== null ? `at ${when(figures.peak_at_ns)}` : ""} known />
+      <Figure name="allocated_bytes" title="allocated" value={figures.allocated_bytes} samples={figures.allocated_samples} note={`${counted(figures.allocations, "allocation")}${promoted}`} known />
+      <Figure name="freed_bytes" title="freed" value={figures.freed_bytes} samples={figures.freed_samples} note={counted(figures.frees, "free")} known />
       <Figure name="reallocations" title="reallocations" value={figures.reallocations} counted known={metrics.value.includes("temporary")} />
       <Figure name="temporary_allocations" title="temporary" value={temporary} counted note={share} /></>}
     </dl>
   );
 }
 
-function intervalOf(data: Overview, name: string): string {
-  const interval = data.figures.interval_95;
-  const range = Array.isArray(interval) ? interval : (interval as { [name: string]: [number, number] } | undefined)?.[name];
-  return Array.isArray(range) ? `, ${format.bytes(range[0])} – ${format.bytes(range[1])} at 95%` : "";
-}
-
 /** `known`: one that every recording has, so that where it is missing, the filters make it unknowable. */
-function Figure({ name, title, value, note, counted, known }: { name: string; title: string; value: number | null | undefined; note?: ComponentChildren; counted?: boolean; known?: boolean }) {
+function Figure({ name, title, value, samples, note, counted, known }: { name: string; title: string; value: number | null | undefined; samples?: number; note?: ComponentChildren; counted?: boolean; known?: boolean }) {
   if (value === undefined || value === null) {
     return known && choice.value.filters.length > 0 ? <div data-unknown={name}><dt>{title}</dt><dd title="These filters go by how long blocks lived; that is not known of this figure"><b class="faint">not known</b></dd></div> : null;
   }
   return (
     <div data-figure={name} data-value={value}>
       <dt>{title}</dt>
-      <dd title={`${format.count(value)}${counted ? "" : " bytes"}`}><b>{counted ? format.count(value) : format.bytes(value)}</b>{note && <small>{note}</small>}</dd>
+      <dd title={`${estimate.count(value)}${counted ? "" : " bytes"}`}><b class={counted || !estimate.isWide(value, estimate.rangeOfBytes(value, samples)) ? "" : "faint"}>{counted ? estimate.count(value) : estimate.bytes(value)}</b>{!counted && <FigureRange value={value} samples={samples} />}{note && <small>{note}</small>}</dd>
     </div>
   );
+}
+
+/** The range of an estimate, on a line of its own. */
+function FigureRange({ value, samples }: { value: number; samples?: number }) {
+  const range = estimate.rangeOfBytes(value, samples);
+  return range && <small class="range" title={estimate.rangeTitle(value, range)}>{estimate.rangeText(range)}</small>;
 }
 
 function Top({ title, metric, rows, hint }: { title: string; metric: Metric; rows: Row[]; hint?: string }) {
@@ -132,13 +132,12 @@ function Top({ title, metric, rows, hint }: { title: string; metric: Metric; row
       <h2 title={hint}>{title} <button type="button" class="quiet" onClick={() => choose({ view: "flame", metric })}>flame graph</button> <button type="button" class="quiet" onClick={() => choose({ view: "table", metric })}>table</button></h2>
       <ul>
         {rows.map((row, index) => (
-          <li key={index} onPointerEnter={(event) => hover(index, event.currentTarget)} onContextMenu={(event) => { if (isRightClick(event)) openMenu(subjectOfSite(row), { x: event.clientX, y: event.clientY }); }}
-            onKeyDown={(event) => { if (isMenuKey(event)) { event.preventDefault(); openMenuAt(subjectOfSite(row), event.currentTarget); } }}>
+          <li key={index} onPointerEnter={(event) => hover(index, event.currentTarget)} {...menuHandlers(() => subjectOfSite(row))}>
             <button type="button" onFocus={(event) => hover(index, event.currentTarget.parentElement!)} onClick={() => choose({ view: "table", metric, by: "site", pick: row.id === null ? "" : String(row.id) })} title="Show it in the table">
-              <span class="numeric">{format.valued(row.value, metric)}</span>
+              <span class={`numeric${estimate.isWide(row.value, estimate.rangeOfRow(row, metric)) ? " faint" : ""}`} title={estimate.rangeTitle(row.value, estimate.rangeOfRow(row, metric))}>{estimate.valued(row.value, metric)}</span>
               <span class="numeric share">{format.percent(row.share)}</span>
               <span class="share-bar"><i style={{ width: `${Math.min(100, row.share * 100)}%` }} /></span>
-              <span class="name"><RowName row={row} /> <small>{row.detail ? "" : callers[index]}</small></span>
+              <span class="name"><RowName row={row} brief /> <small>{row.detail ? "" : callers[index]}</small></span>
             </button>
           </li>
         ))}

@@ -5,16 +5,18 @@ import { useMemo } from "preact/hooks";
 import type { Callers, Metric, Row, Rows } from "../answers";
 import { useAnswer } from "../answer";
 import { addFilter, choice, choose, filtersAnd, type Grouping } from "../choice";
-import { SaveCsv } from "../csv";
-import { fileName } from "../download";
+import { everyRow, SaveCsv, type CsvColumns } from "../csv";
+import * as estimate from "../estimate";
 import * as format from "../format";
 import { clean, shown } from "../names";
 import { foundRows, matcherOf } from "../matcher";
+import { menuHandlers } from "../menu";
 import { usePages } from "../pages";
 import { about } from "../question";
+import { SavePprof } from "../pprof";
 import { saved } from "../saved";
 import { Search } from "../search";
-import { has, metric as shownMetric, offeredGroupings, source } from "../sources";
+import { has, metric as shownMetric, offeredGroupings } from "../sources";
 import { hasSource, placeOf, SourceLink } from "../source";
 import { FunctionActions, functionOf, RowName, Stack, TypeName } from "../stack";
 import { Table, type Column } from "../table";
@@ -58,8 +60,9 @@ export function GroupedRows({ by, label, children }: { by: Grouping; label: stri
         {children}
         <Search hint={`Search ${by}s`} />
         <span class="stretch" />
-        {pages.answer.data && <small>{format.count(count)} rows, {format.valued(search ? foundValue(pages.answer.data, local) : totalOf(pages.answer.data, metric), metric)} in all</small>}
-        {pages.answer.data && <SaveCsv question={question} rows={local} name={`${fileName(source.value?.name ?? "")}-${metric}-by-${by}`} value={format.isCount(metric) ? "allocations" : "bytes"} />}
+        {pages.answer.data && <small>{format.plural(count, "row")}, {estimate.valued(search ? foundValue(pages.answer.data, local) : totalOf(pages.answer.data, metric), metric)} in all</small>}
+        {pages.answer.data && <SaveCsv part={`${metric}-by-${by}`} columns={csvColumns(metric)} rows={() => local ?? (question ? everyRow<Rows, Row>(question, (answer) => answer.rows, (answer) => answer.count, MOST_ROWS, Infinity) : [])} />}
+        {pages.answer.data && <SavePprof />}
         <StatusLine answer={pages.answer} />
       </div>
       <div class="split">
@@ -69,6 +72,16 @@ export function GroupedRows({ by, label, children }: { by: Grouping; label: stri
       </div>
     </div>
   );
+}
+
+/** The most rows in one answer of the server. */
+const MOST_ROWS = 10_000;
+
+function csvColumns(metric: Metric): CsvColumns<Row> {
+  return {
+    name: (row) => row.key, [format.isCount(metric) ? "allocations" : "bytes"]: (row) => row.value, total: (row) => row.total, blocks: (row) => row.blocks, share: (row) => row.share,
+    file: (row) => row.frame?.file, line: (row) => row.frame?.line,
+  };
 }
 
 /** What the found rows have in all; of a saved page, those of its rows that are found. */
@@ -110,22 +123,18 @@ function columnsOf(by: Grouping, metric: Metric, shareOf: (row: Row) => number, 
     { name: "share", title: "Share", width: "64px", numeric: true, cell: (row) => format.percent(shareOf(row)) },
     { name: "bar", title: "", width: "80px", cell: (row) => <span class="share-bar"><i style={{ width: `${Math.min(100, shareOf(row) * 100)}%` }} /></span> },
     { name: "value", title: by === "function" ? "Self" : format.isCount(metric) ? "Allocations" : "Bytes", width: "92px", numeric: true, sortable: true, hint: by === "function" ? "Allocated by the function itself" : undefined,
-      cell: (row) => <span title={rangeOf(row, metric)}>{format.valued(row.value, metric)}{rangeOf(row, metric) && " ±"}</span> },
-    ...(by === "function" ? [{ name: "total", title: "Total", width: "92px", numeric: true, sortable: true, hint: "With all that it calls", cell: (row: Row) => format.valued(row.total ?? row.value, metric) }] : []),
-    ...(has("counts") ? [{ name: "blocks", title: "Blocks", width: "96px", numeric: true, sortable: true, cell: (row: Row) => format.count(row.blocks) }] : []),
+      cell: (row) => <span class={estimate.isWide(row.value, estimate.rangeOfRow(row, metric)) ? "faint" : ""} title={estimate.rangeTitle(row.value, estimate.rangeOfRow(row, metric))}>{estimate.valued(row.value, metric)}</span> },
+    ...estimate.rangeColumn<Row>((row) => estimate.rangeOfRow(row, metric)),
+    ...(by === "function" ? [{ name: "total", title: "Total", width: "92px", numeric: true, sortable: true, hint: "With all that it calls", cell: (row: Row) => estimate.valued(row.total ?? row.value, metric) }] : []),
+    ...(has("counts") ? [{ name: "blocks", title: "Blocks", width: "96px", numeric: true, sortable: true, cell: (row: Row) => estimate.count(row.blocks) }] : []),
     ...(hasElements ? [{ name: "elements", title: "Elements", width: "84px", numeric: true, hint: "The number of elements that the blocks have room for; empty where the size of an element is not known", cell: (row: Row) => elementsOf(row) }] : []),
-    ...(hasAverage ? [{ name: "average", title: "Average", width: "84px", numeric: true, sortable: true, hint: "The mean size of a block", cell: (row: Row) => format.bytes(Math.round(averageOf(row))) }] : []),
+    ...(hasAverage ? [{ name: "average", title: "Average", width: "84px", numeric: true, sortable: true, hint: "The mean size of a block", cell: (row: Row) => estimate.bytes(Math.round(averageOf(row))) }] : []),
     { name: "name", title, width: "minmax(200px, 1fr)", sortable: true, cell: (row) => (by === "type" ? <TypeName name={row.key} /> : by === "site" ? <SiteName row={row} /> : <RowName row={row} />) },
   ];
 }
 
 function elementsOf(row: Row): string {
-  return typeof row.elements === "number" ? format.count(row.elements) : "";
-}
-
-function rangeOf(row: Row, metric: Metric): string {
-  const interval = Array.isArray(row.interval_95) ? row.interval_95 : row.interval_95?.[`${metric === "leaked" ? "live" : metric}_bytes`];
-  return Array.isArray(interval) ? `${format.bytes(interval[0])} – ${format.bytes(interval[1])} with 95%` : "";
+  return typeof row.elements === "number" ? estimate.count(row.elements) : "";
 }
 
 /** A site with its callers. If one of these is all that tells it from another row, that is not said twice. */
@@ -148,7 +157,7 @@ function Picked({ row, by }: { row: Row; by: Grouping }) {
   return (
     <><Separator /><aside class="picked" aria-label="The chosen row">
       <h2 title={clean(row.frame?.function ?? row.key)}>{by === "type" ? clean(row.key) : shown(row.frame?.function ?? row.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
-      <p>{format.valued(row.total ?? row.value, metric)}{format.isCount(metric) ? " allocations" : has("counts") ? ` in ${format.plural(row.total_blocks ?? row.blocks, "block")}` : ""}{row.self !== undefined && `, ${format.valued(row.self, metric)} by itself`}{elementsOf(row) && `, room for ${elementsOf(row)} elements`}</p>
+      <p>{estimate.valued(row.total ?? row.value, metric)}{format.isCount(metric) ? " allocations" : has("counts") ? ` in ${estimate.plural(row.total_blocks ?? row.blocks, "block")}` : ""}{row.self !== undefined && `, ${estimate.valued(row.self, metric)} by itself`}{elementsOf(row) && `, room for ${elementsOf(row)} elements`}</p>
       {filter && (
         <p class="actions">
           <button type="button" onClick={() => addFilter(filter)}>Only this {by}</button>
@@ -176,7 +185,7 @@ function Sites({ filter }: { filter: string }) {
       {data && <h3>Sites</h3>}
       {data && (
         <ul class="neighbours">
-          {data.rows.map((row) => <li key={row.id}><span class="numeric">{format.valued(row.value, metric)}</span> <button type="button" class="frame" onClick={() => show(row)}><RowName row={row} /></button></li>)}
+          {data.rows.map((row) => <li key={row.id} {...menuHandlers(() => subjectOfRow(row, "site"))}><span class="numeric">{estimate.valued(row.value, metric)}</span> <button type="button" class="frame" onClick={() => show(row)}><RowName row={row} /></button></li>)}
           {data.count > data.rows.length && <li><small>and {format.plural(data.count - data.rows.length, "more site", "more sites")}</small></li>}
         </ul>
       )}
@@ -191,7 +200,7 @@ function FunctionDetails({ name }: { name: string }) {
     <>
       <h3>{title}</h3>
       <ul class="neighbours">
-        {list.map((each) => <li key={each.function}><span class="numeric">{format.valued(each.value, shownMetric.value)}</span> <button type="button" class="frame" title={clean(each.function)} onClick={() => choose({ pick: each.function, search: "" })}>{shown(each.function)}</button></li>)}
+        {list.map((each) => <li key={each.function} {...menuHandlers(() => ({ name: each.function, function: each.function }))}><span class="numeric">{estimate.valued(each.value, shownMetric.value)}</span> <button type="button" class="frame" title={clean(each.function)} onClick={() => choose({ pick: each.function, search: "" })}>{shown(each.function)}</button></li>)}
         {list.length === 0 && <li class="nothing">none</li>}
       </ul>
     </>

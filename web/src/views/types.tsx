@@ -4,6 +4,7 @@ import { useMemo } from "preact/hooks";
 import type { Iterations, ObjectType, TypeGrowth, Types } from "../answers";
 import { useAnswer } from "../answer";
 import { choice, choose } from "../choice";
+import { SaveCsv, type CsvColumns } from "../csv";
 import { Bars } from "../curve";
 import * as format from "../format";
 import { clean } from "../names";
@@ -37,6 +38,7 @@ function ObjectTypes() {
       <div class="tools">
         {data && <small>{format.plural(rows.length, "type")}{search && `, ${format.bytes(rows.reduce((sum, row) => sum + row.live_bytes, 0))} never dropped in all`}</small>}
         <Search hint="Search types" />
+        {data && <SaveCsv part="types" columns={CSV} rows={() => rows} />}
         <StatusLine answer={answer} />
       </div>
       <div class="split">
@@ -83,6 +85,10 @@ function Picked({ row, iterations }: { row: Row; iterations: Iterations | null }
     </aside></>
   );
 }
+
+const CSV: CsvColumns<Row> = {
+  type: (row) => row.type, never_dropped_bytes: (row) => row.live_bytes, never_dropped: (row) => row.live_objects, made: (row) => row.allocations, made_bytes: (row) => row.allocated_bytes, dropped: (row) => row.drops, growth: (row) => row.growth?.sentence,
+};
 
 function rowsOf(data: Types): Row[] {
   const growths = new Map(data.iterations?.types.map((each) => [each.type, each]));

@@ -51,7 +51,7 @@ pub struct ViewArgs {
     /// replaces it; may be repeated
     #[arg(long, value_name = "DIR|OLD=NEW")]
     source_dir: Vec<SourceDir>,
-    /// The command that opens a source file, as words, without a shell: 'code -g {file}:{line}' [default: $HIGHWATER_EDITOR]
+    /// The command that opens a source file, as words, without a shell: 'code -g {file}:{line}' [default: $HIGHWATER_EDITOR, or a graphical $VISUAL or $EDITOR]
     #[arg(long, value_name = "COMMAND", conflicts_with = "save")]
     editor: Option<Editor>,
     /// The window begins at this instant: a time (12.5s, 300ms), a part (80%), peak, rss-peak or mark:NAME
@@ -123,14 +123,16 @@ impl ViewArgs {
 }
 
 impl ViewArgs {
-    /// The editor that the user names. Nothing is guessed: `$EDITOR` is usually one that needs a terminal.
+    /// The editor that the user names. `$VISUAL` and `$EDITOR` count only if they name one that needs no terminal.
     fn editor(&self) -> Result<Option<Editor>, Failure> {
         match (&self.editor, std::env::var("HIGHWATER_EDITOR")) {
             (Some(editor), _) => Ok(Some(editor.clone())),
             (None, Ok(text)) if !text.trim().is_empty() => {
                 text.parse().map(Some).map_err(|problem| Failure::Usage(format!("HIGHWATER_EDITOR: {problem}")))
             }
-            (None, _) => Ok(None),
+            (None, _) => Ok(["VISUAL", "EDITOR"]
+                .iter()
+                .find_map(|name| std::env::var(name).ok().and_then(|text| Editor::of_environment(&text)))),
         }
     }
 

@@ -8,9 +8,7 @@ use highwater_collector::take::SnapshotRequest;
 use highwater_collector::{CollectorClient, PageDetail};
 use highwater_store::Recording;
 use highwater_symbols::Symbolizer;
-use highwater_view::{
-    LiveProcess, LiveProcesses, LiveSnapshot, LiveTimeline, OwnSnapshot, ProcessKey, TakenLook,
-};
+use highwater_view::{LiveProcess, LiveProcesses, LiveSnapshot, LiveTimeline, OwnSnapshot, ProcessKey, TakenLook};
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;

@@ -207,7 +207,7 @@ fn names_note(main: &Finished) -> String {
     }
     if symbols.addresses > 0 && symbols.with_lines * 4 < symbols.addresses {
         text.push_str(
-            "\nfew source lines are known; 'highwater symbolize FILE --debug-dir DIR' adds them from debug files\n",
+            "\nno debug info for most frames; 'highwater symbolize FILE --debug-dir DIR' adds names and lines from debug files\n",
         );
     }
     text

@@ -27,6 +27,8 @@ pub trait BlockFacts {
     fn size(&self) -> u64;
     /// The bytes and blocks that it counts as.
     fn amount(&self) -> (ByteSum, u64);
+    /// How many samples hit it.
+    fn samples(&self) -> u64;
     /// The whole block.
     fn owned(&self) -> OwnedBlock;
     /// Its owners.
@@ -91,6 +93,10 @@ impl BlockFacts for OwnedBlock {
 
     fn amount(&self) -> (ByteSum, u64) {
         (self.block.live_amount(), self.block.live_blocks())
+    }
+
+    fn samples(&self) -> u64 {
+        self.block.weight.samples()
     }
 
     fn owned(&self) -> OwnedBlock {

@@ -6,9 +6,7 @@ use crate::choice::naming_of;
 use crate::http::request::Request;
 use crate::looks::{Look, RECENT};
 use crate::sources::{LiveProcess, LiveProcesses, LiveSnapshot, LiveTimeline, Loaded, ProcessKey};
-use highwater_query::{
-    self as query, CompareOptions, GroupBy, Query, QueryError, SiteGrowthOptions, SiteGrowthOrder,
-};
+use highwater_query::{self as query, CompareOptions, GroupBy, Query, QueryError, SiteGrowthOptions, SiteGrowthOrder};
 use highwater_store::history::Work;
 use serde_json::{Value, json};
 use std::sync::Arc;

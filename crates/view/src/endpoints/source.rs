@@ -57,7 +57,10 @@ pub fn open(api: &Api, request: &Request) -> Answered {
         return Err(not_named(file));
     }
     let editor = api.source_code.editor.as_ref().ok_or_else(|| {
-        QueryError::failed("no editor is configured: 'highwater view --editor', or HIGHWATER_EDITOR, names one")
+        QueryError::failed(
+            "no editor is configured: start the viewer with --editor 'code -g {file}:{line}', or set HIGHWATER_EDITOR to such \
+             a command; VISUAL and EDITOR count if they name a graphical editor",
+        )
     })?;
     let path = api.source_code.path(file).map_err(QueryError::failed)?;
     editor.open(&path, line).map_err(|error| QueryError::Failed(format!("the editor cannot be started: {error}")))?;

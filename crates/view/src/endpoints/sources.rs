@@ -5,7 +5,7 @@ use super::stacks::saturated;
 use crate::sources::{FileKind, Loaded, Sources, ViewedSource};
 use highwater_formats::json;
 use highwater_model::groups::{self, GroupBy, GroupKey, Metric};
-use highwater_model::{Heap, Snapshot, gauge};
+use highwater_model::{Heap, Snapshot, gauge, grouped};
 use highwater_query::{QueryError, metrics_of};
 use highwater_store::history::{Moment, Work};
 use serde_json::{Map, Value, json};
@@ -52,6 +52,7 @@ pub fn about(source: &ViewedSource) -> Value {
         "reading",
         "estimated",
         "sampling",
+        "certainty",
         "timed",
         "clock",
         "peak",
@@ -98,8 +99,9 @@ fn facts(loaded: &Loaded) -> Result<Map<String, Value>, QueryError> {
         "duration_ns": history.whole().to.0,
         "events": last.accounts.events(),
         "reading": history.indexing(),
-        "estimated": last.is_estimate(),
+        "estimated": is_estimated(&last),
         "sampling": sampling(&last),
+        "certainty": certainty(&last),
         "timed": !history.source().is_untimed(),
         "clock": history.source().clock.unit().0,
         "peak": peak,
@@ -143,15 +145,26 @@ fn name(loaded: &Loaded) -> String {
     }
 }
 
+/// Whether figures are estimates. If every word is a sample, they are exact.
+fn is_estimated(snapshot: &Snapshot) -> bool {
+    snapshot.is_estimate() && !snapshot.certainty().is_some_and(|certainty| certainty.is_exact())
+}
+
+/// What the 95 % interval of an estimate in bytes follows from; null if figures are exact, or it is not known how they were sampled.
+fn certainty(snapshot: &Snapshot) -> Option<Value> {
+    let certainty = snapshot.certainty().filter(|_| is_estimated(snapshot))?;
+    Some(json!({ "bytes_per_sample": certainty.bytes_per_sample(), "spread": certainty.spread() }))
+}
+
 fn sampling(snapshot: &Snapshot) -> Option<String> {
     let source = &snapshot.source;
     if let Some(words) = source.word_sampling {
-        return Some(format!("one sample per {} bytes", words.bytes_per_sample().round()));
+        return Some(format!("one sample per {} bytes", grouped(words.bytes_per_sample().round() as u64)));
     }
     source.sample_rate.map(|rate| match (rate >> 20, rate >> 10) {
         (1.., _) if rate.is_multiple_of(1 << 20) => format!("one sample per {} MiB", rate >> 20),
         (_, 1..) if rate.is_multiple_of(1 << 10) => format!("one sample per {} KiB", rate >> 10),
-        _ => format!("one sample per {rate} bytes"),
+        _ => format!("one sample per {} bytes", grouped(rate)),
     })
 }
 

@@ -77,11 +77,10 @@ pub fn in_html(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
 
-/// A file name for a saved page.
-pub fn file_name(api: &Api, source: usize) -> String {
+/// The name of a file that is made of a source, without its extension.
+pub fn file_stem(api: &Api, source: usize) -> String {
     let path = api.sources.get(source).ok().and_then(|source| source.path.clone());
     let stem = path.as_ref().and_then(|path| path.file_stem()).map(|stem| stem.to_string_lossy().into_owned());
     let harmless = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    let name: String = stem.unwrap_or_else(|| "highwater".to_owned()).chars().take(100).map(harmless).collect();
-    format!("{name}.html")
+    stem.unwrap_or_else(|| "highwater".to_owned()).chars().take(100).map(harmless).collect()
 }

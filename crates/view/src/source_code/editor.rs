@@ -42,6 +42,22 @@ impl FromStr for Editor {
     }
 }
 
+/// Editors that have a window of their own, with the arguments that open a file at a line. An editor that needs a terminal would wait for one for ever.
+const GRAPHICAL: &[(&[&str], &[&str])] = &[
+    (&["code", "code-insiders", "codium", "cursor", "vscodium", "windsurf"], &["-g", "{file}:{line}"]),
+    (&["subl", "sublime_text", "zed", "zeditor", "lapce"], &["{file}:{line}"]),
+    (&["gvim", "emacs", "gedit", "gnome-text-editor", "xed", "pluma"], &["+{line}", "{file}"]),
+    (&["emacsclient"], &["-n", "+{line}", "{file}"]),
+    (&["kate", "kwrite", "mousepad"], &["--line", "{line}", "{file}"]),
+    (&["geany"], &["-l", "{line}", "{file}"]),
+    (
+        &["idea", "clion", "rustrover", "pycharm", "goland", "webstorm", "phpstorm", "rubymine", "studio"],
+        &["--line", "{line}", "{file}"],
+    ),
+];
+/// Arguments with which emacs and its client stay in the terminal.
+const IN_TERMINAL: &[&str] = &["-nw", "--no-window-system", "-t", "-tty", "--tty"];
+
 /// The words of a command. Quotes of both kinds, and a backslash outside of single quotes, have the meaning that they have in a shell; nothing else has.
 fn words_of(text: &str) -> Result<Vec<String>, NoEditor> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None::<char>);
@@ -63,6 +79,18 @@ fn words_of(text: &str) -> Result<Vec<String>, NoEditor> {
 }
 
 impl Editor {
+    /// The editor that `$VISUAL` or `$EDITOR` names, if it is one that has a window of its own.
+    pub fn of_environment(text: &str) -> Option<Self> {
+        let mut words = words_of(text).ok()?;
+        let program = words.first()?.rsplit('/').next()?;
+        let (_, arguments) = GRAPHICAL.iter().find(|(names, _)| names.contains(&program))?;
+        if words.iter().any(|word| IN_TERMINAL.contains(&word.as_str()) || word.contains('{')) {
+            return None;
+        }
+        words.extend(arguments.iter().map(|&argument| argument.to_owned()));
+        Some(Self { words })
+    }
+
     /// The words of the command for a file and a line.
     fn command(&self, file: &Path, line: u32) -> Vec<OsString> {
         let line = line.max(1).to_string();
@@ -109,5 +137,21 @@ mod tests {
         assert_eq!("vi".parse::<Editor>(), Err(NoEditor::NoFile));
         assert_eq!("{file} x".parse::<Editor>(), Err(NoEditor::NoFile));
         assert_eq!("vi '{file}".parse::<Editor>(), Err(NoEditor::OpenQuote));
+    }
+
+    #[test]
+    fn an_editor_of_the_environment_counts_if_it_has_a_window() {
+        let words = |text: &str| {
+            let editor = Editor::of_environment(text)?;
+            Some(editor.command(Path::new("/a b.c"), 7).into_iter().map(|word| word.into_string().unwrap()).collect())
+        };
+        let expected =
+            |words: &[&str]| -> Option<Vec<String>> { Some(words.iter().map(ToString::to_string).collect()) };
+        assert_eq!(words("code --wait"), expected(&["code", "--wait", "-g", "/a b.c:7"]));
+        assert_eq!(words("/usr/bin/gvim -f"), expected(&["/usr/bin/gvim", "-f", "+7", "/a b.c"]));
+        assert_eq!(words("emacsclient -c"), expected(&["emacsclient", "-c", "-n", "+7", "/a b.c"]));
+        for terminal in ["", "vi", "nano", "emacsclient -t", "emacs -nw", "sh -c code", "code {file}", "'code"] {
+            assert_eq!(words(terminal), None, "{terminal}");
+        }
     }
 }

@@ -28,6 +28,11 @@ fn lengths_of(class: u64) -> String {
     }
 }
 
+/// "1 byte", "8–15 bytes".
+fn counted(lengths: &str, one: &str) -> String {
+    format!("{lengths} {one}{}", if lengths == "1" { "" } else { "s" })
+}
+
 impl<const WIDE: bool> Motoko<'_, WIDE> {
     /// The kind of an array's first element, in a word.
     fn element(&self, array: u64) -> &'static str {
@@ -199,9 +204,9 @@ impl<const WIDE: bool> Lens for Motoko<'_, WIDE> {
             MotokoKind::Closure => self.function_name(object),
             MotokoKind::Variant => format!("#{}", self.names.label(self.nth(object, self.header) as u32)),
             MotokoKind::Blob | MotokoKind::Text | MotokoKind::Principal => {
-                format!("{} of {} bytes", kind.name(), class())
+                format!("{} of {}", kind.name(), counted(&class(), "byte"))
             }
-            MotokoKind::BigInt => format!("Int of {} limbs", class()),
+            MotokoKind::BigInt => format!("Int of {}", counted(&class(), "limb")),
             MotokoKind::MutBox => "var".to_owned(),
             MotokoKind::Some => "?".to_owned(),
             MotokoKind::Concat => "rope".to_owned(),

@@ -221,6 +221,11 @@ impl BlockFacts for BlockEventRow<'_> {
         (weight.amount(self.size()), weight.blocks(self.id()))
     }
 
+    #[inline]
+    fn samples(&self) -> u64 {
+        if self.rows.is_exact { 1 } else { self.weight().samples() }
+    }
+
     /// The block; columns that were not read are missing.
     fn owned(&self) -> OwnedBlock {
         let block = Block {
