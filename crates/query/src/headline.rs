@@ -1,5 +1,6 @@
 //! The first thing to know about a recording: how much was live at the peak, which site held most of it, and what grows steadily.
 
+use crate::call_trie::CallTrie;
 use crate::error::QueryError;
 use crate::grouping::{RowAmount, rows_of};
 use crate::growth::{GrowthOptions, GrowthSite, growth};
@@ -79,7 +80,8 @@ pub fn headline(query: &Query, work: &Work<'_>) -> Result<HeadlineAnswer, QueryE
     let (history, catalog) = (&query.history, query.history.catalog());
     let has_peak = history.recording().is_some() && metrics_of(history).contains(&Metric::Peak);
     let measured = measure(&query.measuring(if has_peak { Metric::Peak } else { Metric::Live }), false, work)?;
-    let rows = rows_of(&measured, (catalog, &query.naming), GroupBy::Site, work)?;
+    let trie = CallTrie::of(query)?;
+    let rows = rows_of(&measured, (catalog, &trie), GroupBy::Site, work)?;
     let rank = |row: &&Row<RowAmount>| (row.figures.amount.value, row.figures.amount.blocks);
     let top = rows
         .iter()

@@ -36,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 mod blocks;
+mod call_trie;
 mod callers;
 mod compare;
 mod compiled_filter;
@@ -43,6 +44,7 @@ mod error;
 mod figures;
 mod filter;
 mod filtered;
+mod frame_tree;
 mod grouping;
 mod growth;
 mod headline;
@@ -67,6 +69,7 @@ mod stacks;
 mod teardown;
 mod timeline;
 mod tree;
+mod tree_stacks;
 #[cfg(test)]
 mod types;
 pub mod units;
