@@ -366,7 +366,7 @@ impl<'a> FrameKey<'a> {
 
 impl<'a> FrameText<'a> {
     /// Its row in a table. Only groupings by frame have one.
-    fn key_by(&self, by: GroupBy) -> FrameKey<'a> {
+    pub fn key_by(&self, by: GroupBy) -> FrameKey<'a> {
         match by {
             GroupBy::File => FrameKey::Name(self.file),
             GroupBy::Module => FrameKey::Name(self.module),

@@ -13,6 +13,7 @@
 //! Rows are ranked by the most that they hold at any of the instants: the largest part of the peak is always a band of its own.
 
 use crate::band_curves::{BEFORE, Keeps, PartCurves, joined, most_held};
+use crate::call_trie::CallTrie;
 use crate::compiled_filter::CompiledFilter;
 use crate::error::QueryError;
 use crate::grouping::rows_of;
@@ -522,11 +523,12 @@ fn of_states(
     let count = bins.bins.len();
     let mut found: BTreeMap<usize, (u64, BTreeMap<GroupKey, LiveChange>, LiveChange)> = BTreeMap::new();
     let times = recording.states();
+    let trie = CallTrie::of(query)?;
     for (number, time) in (1..).zip(&times).take_while(|(_, time)| **time <= window.to) {
         work.progress(number as f64 / times.len() as f64, "reading")?;
         let query = Query { at: Moment::Event(number), ..query.clone() };
         let measured = measure_by(&query, options.by, work)?;
-        let rows = rows_of(&measured, (catalog, &query.naming), options.by, work)?;
+        let rows = rows_of(&measured, (catalog, &trie), options.by, work)?;
         let live = |sum: ByteSum, blocks: u64| LiveChange::of((sum, blocks));
         let rows = rows.into_iter().map(|row| (row.key, live(row.figures.amount.sum, row.figures.amount.blocks)));
         let slot = bins.place(*time).map_or(BEFORE, |bin| 1 + bin);
@@ -604,7 +606,7 @@ mod tests {
             let stack = stacks[((random(12) + number / 2000) % 40) as usize];
             let place = Placement { address, size, stack, tag: tags[random(3) as usize], ..Placement::default() };
             let kind = match random(10) {
-                0..4 => EventKind::Deallocate { address, claimed_size: None },
+                0..4 => EventKind::Deallocate { address, claimed_size: None, stack: StackId::UNKNOWN },
                 4 => EventKind::Reallocate { old_address: address, claimed_old_size: None, new: place },
                 _ => EventKind::Allocate(place),
             };

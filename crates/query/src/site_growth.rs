@@ -1,5 +1,6 @@
 //! How the rows of a live process grew: since it was first looked at, and lately.
 
+use crate::call_trie::CallTrie;
 use crate::compare::{CompareSide, change_of};
 use crate::error::QueryError;
 use crate::grouping::{RowAmount, rows_of};
@@ -144,7 +145,8 @@ pub fn site_growth(
     let naming = &looks[2].naming;
     let side = |at: usize| {
         let is_wanted = |row: &Row<RowAmount>| is_found(naming, catalogs[at], &row.key, &search);
-        let rows = rows_of(&measured[at], (catalogs[at], naming), by, work)?;
+        let named = Query { naming: naming.clone(), ..looks[at].clone() };
+        let rows = rows_of(&measured[at], (catalogs[at], &*CallTrie::of(&named)?), by, work)?;
         let amount = |row: Row<RowAmount>| (row.key, row.figures.amount);
         Ok::<_, QueryError>((catalogs[at], rows.into_iter().filter(is_wanted).map(amount).collect::<Vec<_>>()))
     };
