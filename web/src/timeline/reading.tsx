@@ -1,11 +1,13 @@
 // What the curves say under the pointer.
-import type { Measure, Timeline as Course } from "../answers";
+import type { Bands, Measure, Timeline as Course } from "../answers";
 import { instant, perUnit, rate } from "../clock";
 import * as format from "../format";
 import { clean } from "../names";
+import { nameOfBand } from "./band_legend";
+import { binAt, restOf, valuesOf } from "./bands";
 import { along, curvesOf } from "./gauges";
 
-export function Reading({ course, t, x, width, measure, resolution }: { course: Course | null; t: number; x: number; width: number; measure: Measure; resolution: number }) {
+export function Reading({ course, bands, band, t, x, width, measure, resolution }: { course: Course | null; bands: Bands | null; band: number | null; t: number; x: number; width: number; measure: Measure; resolution: number }) {
   const index = course ? binOf(course.t, t) : -1;
   let text = instant(t, Math.max(1, resolution));
   if (course && index >= 0) {
@@ -13,6 +15,10 @@ export function Reading({ course, t, x, width, measure, resolution }: { course: 
     const [low, high] = [envelope.low[index], envelope.high[index]];
     const shown = (value: number) => (measure === "bytes" ? format.bytes(value) : format.count(value));
     text += low === high ? ` · ${shown(high)} live` : ` · ${shown(low)} – ${shown(high)} live`;
+    if (bands && band !== null) {
+      const own = bands.bands[band];
+      text += ` · ${own ? nameOfBand(own.key, own.detail) : "the rest"} ${shown((own ? valuesOf(own, measure) : restOf(bands, measure))[binAt(bands.t, t)] ?? 0)}`;
+    }
     const long = course.t[index + 1] - course.t[index];
     const amount = measure === "bytes" ? course.allocated_bytes[index] : course.allocations[index];
     if (amount > 0 && long > 0) text += ` · ${shown(rate(amount, long))}${perUnit()}`;
