@@ -72,7 +72,7 @@ test("bands are the rows of a report at the same instant, whatever they are", as
   await opened.done();
 });
 
-test("estimates, logs without times and profiles have bands, a snapshot has none", async () => {
+test("estimates and traces of other tools have bands", async () => {
   const view = await viewer([recording("sampled.hw"), recording("trace.ctf")]);
   const opened = await page(view, "source=0&stack=function");
   await hover(opened, 0.5);

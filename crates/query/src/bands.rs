@@ -285,7 +285,9 @@ impl Scan<'_> {
         // The end of the last slice before the window.
         let before = slices.partition_point(|slice| slice.last < window.from);
         let since = before.checked_sub(1).map(|at| slices[at].last);
-        let has_gap = lists.iter().any(|list| list.is_jump && since.is_none_or(|since| list.last > since) && list.last <= window.to);
+        let has_gap = lists
+            .iter()
+            .any(|list| list.is_jump && since.is_none_or(|since| list.last > since) && list.last <= window.to);
         if events <= long && !has_gap {
             return Way::Blocks { since: since.map_or(Nanos(0), |since| Nanos(since.0.saturating_add(1))) };
         }
@@ -553,8 +555,7 @@ fn of_states(
         part
     };
     let nothing = vec![LiveChange::default(); keys.len() + 1];
-    let values: Vec<Vec<LiveChange>> =
-        std::iter::repeat_n(nothing, missing).chain(states.iter().map(part)).collect();
+    let values: Vec<Vec<LiveChange>> = std::iter::repeat_n(nothing, missing).chain(states.iter().map(part)).collect();
     let instants = std::iter::repeat_n(window.from.0, missing).chain(states.iter().map(|state| state.0)).collect();
     Ok(answer(query, options.by, (bins.edges(), instants), &values, (&keys, all.len() - keys.len())))
 }

@@ -50,13 +50,17 @@ impl RowNumbers {
     /// The rows of a whole history, named as the table names them.
     pub fn of(query: &Query, by: GroupBy, work: &Work<'_>) -> Result<Arc<Self>, QueryError> {
         let key = format!("{by:?} {:?}", query.naming);
-        query.history.cached(key, || Self::new(query, by, work), |numbers| {
-            let rows = match &numbers.rows {
-                RowsBy::Stack(rows) | RowsBy::Tag(rows) => rows.len() * 4,
-                RowsBy::Thread(rows) => rows.len() * 16,
-            };
-            rows + numbers.keys.len() * 80
-        })
+        query.history.cached(
+            key,
+            || Self::new(query, by, work),
+            |numbers| {
+                let rows = match &numbers.rows {
+                    RowsBy::Stack(rows) | RowsBy::Tag(rows) => rows.len() * 4,
+                    RowsBy::Thread(rows) => rows.len() * 16,
+                };
+                rows + numbers.keys.len() * 80
+            },
+        )
     }
 
     fn new(query: &Query, by: GroupBy, work: &Work<'_>) -> Result<Self, QueryError> {

@@ -10,7 +10,7 @@ import { curvesOf, type Curve } from "./gauges";
 import { hasOverlay, isOverlayShown, OVERLAY, type Overlay } from "./overlay";
 
 /** The line above the curves. */
-export function Legend({ course, overlay }: { course: Course; overlay: Overlay | null }) {
+export function Legend({ course, overlay }: { course: Course | null; overlay: Overlay | null }) {
   const { measure, filters } = choice.value;
   const curves = curvesOf(course);
   const shown = curves.filter((each) => each.shown);
@@ -21,7 +21,7 @@ export function Legend({ course, overlay }: { course: Course; overlay: Overlay |
         <span><i class="of-live" /> live {measure}</span>
         {overlay && <span title="The second file, from its own start"><i class="of-overlay" /> {overlay.title}</span>}
         {shown.map((curve) => <span key={curve.name} title={filters.length ? `${curve.hint}, of the whole process: the scale is that of the filtered blocks` : curve.hint}><i class={`of-gauge of-gauge-${curve.colour + 1}`} /> {clean(curve.title)}{filters.length ? " ↑" : ""}</span>)}
-        {!has("states") && <span><i class="of-rate" /> {measure === "bytes" ? "allocated" : "allocations"} per {isTimed() ? "second" : "line"}{course.approximate ? ", roughly: the file is still being read" : ""}</span>}
+        {!has("states") && <span><i class="of-rate" /> {measure === "bytes" ? "allocated" : "allocations"} per {isTimed() ? "second" : "line"}{course?.approximate ? ", roughly: the file is still being read" : ""}</span>}
       </p>
       {(curves.length > 0 || hasOverlay()) && <CurveChoice curves={curves} />}
     </div>

@@ -25,7 +25,8 @@ export function Reading({ course, bands, band, t, x, width, measure, resolution 
     const add = (name: string, value: number | null, written: (value: number) => string) => {
       if (value !== null) text += ` · ${clean(name)} ${written(value)}`;
     };
-    for (const curve of curvesOf(course).filter((each) => each.shown)) add(curve.title, curve.along([t])[0], format.bytes);
+    // Beside the bands there is less room.
+    for (const curve of bands ? [] : curvesOf(course).filter((each) => each.shown)) add(curve.title, curve.along([t])[0], format.bytes);
     for (const gauge of course.gauges.filter((each) => each.unit === null).slice(0, 3)) add(gauge.name, along([t], gauge.t, gauge.value)[0], format.count);
   }
   return <div class={`reading${x > width / 2 ? " reading-left" : ""}`} style={{ transform: `translateX(${x}px)` }}><span>{text}</span></div>;

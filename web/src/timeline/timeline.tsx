@@ -58,7 +58,7 @@ function Course() {
   }, []);
   return (
     <section class="timeline" aria-label="Timeline">
-      {answer.data && <Legend course={answer.data} overlay={overlay} />}
+      <Legend course={answer.data} overlay={overlay} />
       <div class="timeline-body" style={{ minHeight: `${plotHeight.value + RATE_HEIGHT}px` }}>
         <div class="timeline-frame" ref={frame}>
           {width > 0 && (

@@ -154,7 +154,12 @@ impl TimelineArgs {
         text.push_str(&of_bytes.pointer(columns.at(totals.peak_at), &peak, paint));
         text.push_str(&of_bytes.lines(paint));
         text.push_str(&of_bytes.axis(&signs, paint));
-        text.push_str(&of_bytes.captions(&captions_of(opened.source(), columns.start, columns.length, columns.highest_bytes.len())));
+        text.push_str(&of_bytes.captions(&captions_of(
+            opened.source(),
+            columns.start,
+            columns.length,
+            columns.highest_bytes.len(),
+        )));
         if units.has_blocks() {
             text.push_str("\nlive blocks\n");
             text.push_str(&of_blocks.lines(paint));

@@ -68,7 +68,10 @@ pub fn run(args: &TimelineArgs, by: GroupBy, opened: &Opened, output: &mut Outpu
     let height = usize::from(args.height);
     text.push_str(&chart(&answer, opened, (height, labels, units), output));
     let sites = SiteView { depth: Depth::default(), naming: &naming };
-    text.push_str(&format!("\n{}", legend(&answer, by, (&end.catalog, sites), units).render(output.paint, output.width)));
+    text.push_str(&format!(
+        "\n{}",
+        legend(&answer, by, (&end.catalog, sites), units).render(output.paint, output.width)
+    ));
     output.text(&text)
 }
 

@@ -12,8 +12,8 @@ use crate::choice::{RequestChoice, filters_of, named_moment, naming_of, window_o
 use crate::http::request::Request;
 use crate::sources::Sources;
 use highwater_query::{
-    self as query, BandsOptions, BlockOrder, BlocksOptions, CompareOptions, GroupBy, GrowthOptions, LeaksOptions, Metric, Query,
-    QueryError, RowOrder, RowsOptions, TimelineEffort, TreeOptions,
+    self as query, BandsOptions, BlockOrder, BlocksOptions, CompareOptions, GroupBy, GrowthOptions, LeaksOptions,
+    Metric, Query, QueryError, RowOrder, RowsOptions, TimelineEffort, TreeOptions,
 };
 use highwater_store::history::Work;
 use serde::Serialize;
