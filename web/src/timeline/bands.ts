@@ -88,14 +88,15 @@ export function coloursOf(bands: Bands): string[] {
   if (now !== colouredFor) given.clear();
   colouredFor = now;
   const keys = bands.bands.map(keyOf);
-  const taken = new Set(keys.map((key) => given.get(key)).filter((each) => each !== undefined));
-  const free = Array.from({ length: many }, (_, index) => index).filter((index) => !taken.has(index));
-  for (const key of keys) if (!given.has(key)) given.set(key, free.shift() ?? given.size % many);
-  // Two rows that were never shown together may have had the same colour.
+  const kept = new Set(keys.map((key) => given.get(key)));
   const used = new Set<number>();
+  const free = (isTaken: (index: number) => boolean) => Array.from({ length: many }, (_, index) => index).find((index) => !isTaken(index));
   for (const key of keys) {
-    if (used.has(given.get(key)!)) given.set(key, Array.from({ length: many }, (_, index) => index).find((index) => !used.has(index) && !keys.some((other) => other !== key && given.get(other) === index)) ?? given.get(key)!);
-    used.add(given.get(key)!);
+    let colour = given.get(key);
+    // Two rows that were never shown together may have had the same one.
+    if (colour === undefined || used.has(colour)) colour = free((index) => used.has(index) || kept.has(index)) ?? free((index) => used.has(index)) ?? used.size % many;
+    given.set(key, colour);
+    used.add(colour);
   }
   return keys.map((key) => rankColour(given.get(key)!)[0]);
 }
