@@ -72,6 +72,10 @@ export interface Choice {
   grown: (typeof GROWN)[number];
   /** The seconds that its timeline shows; 0 for all. */
   span: number;
+  /** What the timeline is stacked by; empty for not at all. */
+  stack: Grouping | "";
+  /** Rows in lanes below the timeline instead of bands in it. */
+  lanes: boolean;
   /** Gauges that are shown although they usually are not, or the other way round. */
   curves: string[];
   /** A row, an object, a block that is looked at closely. */
@@ -86,7 +90,7 @@ export interface Choice {
 
 export const DEFAULT: Choice = {
   view: "overview", source: 0, from: null, to: null, left: null, right: null, at: "peak", b: null, other: null, metric: "live", measure: "bytes", filters: [],
-  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], allocators: [], raw_names: false, merge: false, library: false, lines: false, node: "", compared: "table", part: "rows", process: "", every: 5, lately: 1, grown: "opened", span: 0, listed: "live", curves: [], pick: "", source_file: "", source_self: false,
+  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], allocators: [], raw_names: false, merge: false, library: false, lines: false, node: "", compared: "table", part: "rows", stack: "", lanes: false, process: "", every: 5, lately: 1, grown: "opened", span: 0, listed: "live", curves: [], pick: "", source_file: "", source_self: false,
   theme: "", palette: "",
 };
 
@@ -168,6 +172,8 @@ export function parseChoice(fragment: string, wrong: string[] = []): Choice {
   choice.compared = oneOf("compared", ["table", "flame"], DEFAULT.compared);
   choice.part = oneOf("part", RSS_PARTS, DEFAULT.part);
   choice.listed = oneOf("listed", ["live", "ever"], DEFAULT.listed);
+  choice.stack = given.get("stack") ? oneOf("stack", GROUPINGS, "" as never) : "";
+  choice.lanes = given.get("lanes") === "1";
   choice.curves = given.getAll("curve");
   const among = (name: "every" | "lately" | "span", allowed: number[]) => {
     const value = natural(name);
@@ -221,7 +227,7 @@ export const ignored = signal<string[]>([]);
 export const choice = signal<Choice>(chosenInAddress());
 
 /** What a saved page has is of one window, one instant of it, and certain filters; of another file, of all of it. */
-const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], types: [], timeline: ["filters"], rss: ["at", "allocators", "raw_names"], "rss/map": ["at", "allocators", "raw_names"], peak: ["from", "to", "filters"], headline: ["from", "to", "filters", "allocators", "raw_names"], compare: ["from", "to", "filters", "allocators", "raw_names"] };
+const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], types: [], timeline: ["filters"], bands: ["filters", "allocators", "raw_names"], rss: ["at", "allocators", "raw_names"], "rss/map": ["at", "allocators", "raw_names"], peak: ["from", "to", "filters"], headline: ["from", "to", "filters", "allocators", "raw_names"], compare: ["from", "to", "filters", "allocators", "raw_names"] };
 
 /** Whether the answers of a saved page are answers to what is chosen now. */
 export function isSavedChoice(path: string): boolean {

@@ -29,6 +29,7 @@ pub mod snapshots;
 pub mod summary;
 pub mod symbolize;
 pub mod timeline;
+mod timeline_bands;
 pub mod trim;
 pub mod view;
 pub mod watch;

@@ -14,6 +14,7 @@ pub mod rows;
 pub mod rss;
 pub mod screen;
 pub mod stack;
+pub mod stacked_chart;
 pub mod status;
 pub mod summary;
 pub mod table;
