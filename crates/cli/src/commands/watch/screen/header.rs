@@ -1,0 +1,109 @@
+//! The top of the screen: the process with its totals, its resident memory, and a chart of live memory since watching began.
+
+use super::super::changes::Compared;
+use super::picture::Canvas;
+use super::view::WatchView;
+use crate::commands::ps::mode;
+use crate::print::age::in_one_unit;
+use crate::print::chart::{Chart, label_width};
+use crate::print::colour::Style;
+use crate::print::rss;
+use crate::print::text::{printable, width_of};
+use highwater_collector::protocol::ProcessInfo;
+
+/// Lines of the chart by the height of the screen: the first entry that the height reaches.
+const CHART_LINES: [(usize, usize); 4] = [(40, 6), (30, 5), (20, 3), (15, 1)];
+/// Below this height the totals have two lines at most, and the resident memory none.
+const ENOUGH_FOR_ALL: usize = 14;
+
+/// The lines.
+pub fn header(view: &WatchView, canvas: Canvas) -> Vec<String> {
+    let ProcessInfo { name, pid, .. } = &view.process;
+    let title = format!("{name} (pid {pid})");
+    let Some(compared) = view.compared() else {
+        return vec![canvas.line(Style::Bold, &title), canvas.line(Style::Plain, "taking the first look …")];
+    };
+    let mut parts = vec![title];
+    parts.extend(totals(view, &compared));
+    let most = if canvas.height < ENOUGH_FOR_ALL { 2 } else { 3 };
+    let mut lines: Vec<String> =
+        flowed(&parts, canvas.width).iter().take(most).map(|line| canvas.line(Style::Bold, line)).collect();
+    if let Some(resident) = compared.look.resident.as_ref().filter(|_| canvas.height >= ENOUGH_FOR_ALL) {
+        lines.push(canvas.line(Style::Plain, &rss::in_a_line(resident)));
+    }
+    lines.extend(chart(view, &compared, canvas));
+    lines
+}
+
+fn totals(view: &WatchView, compared: &Compared<'_>) -> Vec<String> {
+    let units = compared.units();
+    let mut parts = vec![compared.live()];
+    if !compared.elapsed().is_zero() {
+        let (growth, time) = (units.signed_bytes(compared.growth().0), in_one_unit(compared.elapsed().as_secs()));
+        parts.push(format!("{growth} in {time}"));
+    }
+    if let Some(rate) = compared.rate() {
+        parts.push(format!("{}/s", units.counted(rate, "allocation")));
+    }
+    let rate = compared.look.snapshot.source.sample_rate;
+    parts.push(match units.is_estimated() {
+        true if rate.is_none() => "~ estimates".to_owned(),
+        true => format!("~ estimates, {}", mode(rate.unwrap_or(0))),
+        false => "exact".to_owned(),
+    });
+    if !view.is_over() {
+        parts.push(format!("every {:?}", view.interval));
+    }
+    parts.extend(compared.flaws());
+    parts
+}
+
+/// Parts in lines: a part is never divided.
+fn flowed(parts: &[String], width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts.iter().map(|part| printable(part)) {
+        match lines.last_mut() {
+            Some(line) if width_of(line) + 2 + width_of(&part) <= width => {
+                line.push_str("  ");
+                line.push_str(&part);
+            }
+            _ => lines.push(part),
+        }
+    }
+    lines
+}
+
+fn chart(view: &WatchView, compared: &Compared<'_>, canvas: Canvas) -> Vec<String> {
+    let Some((_, height)) = CHART_LINES.iter().find(|(least, _)| canvas.height >= *least) else { return Vec::new() };
+    let label = compared.units().label_of_bytes();
+    let top = |values: &[u64]| values.iter().copied().max().unwrap_or(0);
+    let label_width = label_width(top(&view.history.columns(canvas.width)), label);
+    let values = view.history.columns(canvas.width.saturating_sub(label_width + 2));
+    let chart = Chart { values: &values, height: *height, label, style: Style::Blue, label_width };
+    let text = chart.lines(canvas.paint);
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    if *height > 1 {
+        let zero = label(0);
+        let (left, right) = (format!(" {} ago ", in_one_unit(view.history.seconds())), ends(view));
+        let dashes = values.len().saturating_sub(1 + width_of(&left) + width_of(right));
+        lines.push(canvas.line(Style::Dim, &format!("{zero:>label_width$} └─{left}{}{right}", "─".repeat(dashes))));
+    }
+    lines
+}
+
+fn ends(view: &WatchView) -> &'static str {
+    if view.is_over() { " end" } else { " now" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_flow_into_lines_and_are_not_divided() {
+        let parts = ["server (pid 1)", "1.4 MiB in 2 blocks", "exact"].map(str::to_owned);
+        assert_eq!(flowed(&parts, 80), ["server (pid 1)  1.4 MiB in 2 blocks  exact"]);
+        assert_eq!(flowed(&parts, 30), ["server (pid 1)", "1.4 MiB in 2 blocks  exact"]);
+        assert_eq!(flowed(&parts, 3).len(), 3);
+    }
+}
