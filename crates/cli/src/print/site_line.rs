@@ -1,5 +1,5 @@
 //! A site in one line of a given width. What tells sites apart stays longest: the name with its source line, and the callers. Directories go first, then
-//! the leading parts of names, then the callers from the outermost on; the nearest caller stays.
+//! the leading parts of names, then the outer callers; the nearest caller stays.
 
 use super::colour::Style;
 use super::stack::{BRIEF_CALLERS, last_parts, name_of};
@@ -28,16 +28,37 @@ enum Location {
     Line,
 }
 
-/// From the whole line to the shortest: the location, how many parts of a name, and how many callers.
-const STEPS: [(Location, usize, usize); 8] = [
-    (Location::Directory, usize::MAX, BRIEF_CALLERS),
-    (Location::File, usize::MAX, BRIEF_CALLERS),
-    (Location::Line, usize::MAX, BRIEF_CALLERS),
-    (Location::Line, 2, BRIEF_CALLERS),
-    (Location::Line, 1, BRIEF_CALLERS),
-    (Location::Line, 2, 2),
-    (Location::Line, 1, 2),
-    (Location::Line, 1, 1),
+/// One step from the whole line to the shortest.
+#[derive(Clone, Copy)]
+struct Shortening {
+    location: Location,
+    /// How many parts of the name.
+    name: usize,
+    /// The same of the callers' names.
+    caller_names: usize,
+    callers: usize,
+    /// The most columns of the detail.
+    detail: usize,
+}
+
+const fn step(location: Location, name: usize, caller_names: usize, callers: usize, detail: usize) -> Shortening {
+    Shortening { location, name, caller_names, callers, detail }
+}
+
+const WHOLE: usize = usize::MAX;
+const STEPS: [Shortening; 12] = [
+    step(Location::Directory, WHOLE, WHOLE, BRIEF_CALLERS, WHOLE),
+    step(Location::File, WHOLE, WHOLE, BRIEF_CALLERS, WHOLE),
+    step(Location::Line, WHOLE, WHOLE, BRIEF_CALLERS, WHOLE),
+    step(Location::Line, WHOLE, 2, BRIEF_CALLERS, WHOLE),
+    step(Location::Line, WHOLE, 1, BRIEF_CALLERS, WHOLE),
+    step(Location::Line, 2, 1, BRIEF_CALLERS, WHOLE),
+    step(Location::Line, 2, 1, BRIEF_CALLERS, 16),
+    step(Location::Line, 2, 1, 2, 16),
+    step(Location::Line, 1, 1, 2, 16),
+    step(Location::Line, 1, 1, 2, 10),
+    step(Location::Line, 1, 1, 1, 10),
+    step(Location::Line, 1, 1, 1, 0),
 ];
 
 impl SiteLine {
@@ -63,13 +84,13 @@ impl SiteLine {
         STEPS.iter().map(|step| self.cell(*step)).find(fits).unwrap_or_else(|| self.cut(room))
     }
 
-    fn cell(&self, (location, parts, callers): (Location, usize, usize)) -> Cell {
-        let mut cell = self.named(last_segments(&self.name, parts), location);
-        if !self.detail.is_empty() {
-            cell = cell.and(Style::Plain, &format!("  {}", self.detail));
+    fn cell(&self, step: Shortening) -> Cell {
+        let mut cell = self.named(last_segments(&self.name, step.name), step.location);
+        if !self.detail.is_empty() && step.detail > 0 {
+            cell = cell.and(Style::Plain, &format!("  {}", fitted(&self.detail, step.detail)));
         }
-        for caller in self.callers.iter().take(callers) {
-            cell = cell.and(Style::Dim, &format!(" ← {}", last_segments(caller, parts)));
+        for caller in self.callers.iter().take(step.callers) {
+            cell = cell.and(Style::Dim, &format!(" ← {}", last_segments(caller, step.caller_names)));
         }
         cell
     }
@@ -130,27 +151,33 @@ mod tests {
     use super::*;
     use crate::print::colour::Paint;
 
-    fn line() -> SiteLine {
+    fn line(detail: &str) -> SiteLine {
         let mut catalog = Catalog::default();
         let frame = |function, line| FrameText { function, file: "/home/x/src/server.rs", line, ..Default::default() };
         let frames = [frame("server::Session::open", 21), frame("server::serve", 40), frame("server::main", 54)];
         let stack = catalog.intern_stack(&frames);
-        SiteLine::new(&Naming::default(), &catalog, stack, "")
+        SiteLine::new(&Naming::default(), &catalog, stack, detail)
     }
 
     #[test]
     fn callers_stay_when_the_line_gets_shorter() {
-        let shown = |room| line().fitted(room).render(Paint::plain(), room);
+        let shown = |room| line("").fitted(room).render(Paint::plain(), room);
         assert_eq!(shown(80), "server::Session::open  src/server.rs:21 ← server::serve ← server::main");
         assert_eq!(shown(66), "server::Session::open  server.rs:21 ← server::serve ← server::main");
         assert_eq!(shown(56), "server::Session::open:21 ← server::serve ← server::main");
-        assert_eq!(shown(50), "Session::open:21 ← server::serve ← server::main");
-        assert_eq!(shown(34), "open:21 ← serve ← main");
+        assert_eq!(shown(50), "server::Session::open:21 ← serve ← main");
+        assert_eq!(shown(34), "Session::open:21 ← serve ← main");
+        assert_eq!(shown(24), "open:21 ← serve ← main");
         assert_eq!(shown(18), "open:21 ← serve");
         assert_eq!(shown(12), "open:21 ← s…");
         for room in 0..80 {
             assert!(width_of(&shown(room)) <= room, "{room}");
         }
+        let detailed = |room| line("String → String::write_fmt").fitted(room).render(Paint::plain(), room);
+        assert_eq!(detailed(60), "Session::open:21  String → String::write_fmt ← serve ← main");
+        assert_eq!(detailed(50), "Session::open:21  String → String… ← serve ← main");
+        assert_eq!(detailed(34), "open:21  String → … ← serve ← main");
+        assert_eq!(detailed(20), "open:21 ← serve");
     }
 
     #[test]

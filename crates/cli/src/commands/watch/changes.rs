@@ -130,6 +130,9 @@ impl WatchOrder {
     }
 }
 
+/// What growth refers to, unless the user chose another instant.
+pub const SINCE_THE_BEGINNING: &str = "since watching began";
+
 /// A look, with the earlier ones to compare it with.
 #[derive(Clone, Copy)]
 pub struct Compared<'a> {
@@ -139,6 +142,8 @@ pub struct Compared<'a> {
     pub rows: &'a [Watched],
     pub seen: &'a WatchedFigures,
     pub first: &'a WatchedFigures,
+    /// What `first` is, in words.
+    pub since: &'static str,
     pub last: Option<&'a WatchedFigures>,
 }
 

@@ -1,7 +1,7 @@
 //! One table after the other: for pipes, and for terminals with `--plain`.
 
 use super::Watch;
-use super::changes::{Compared, Watched, WatchedFigures, rows_of, style_of, watched};
+use super::changes::{Compared, SINCE_THE_BEGINNING, Watched, WatchedFigures, rows_of, style_of, watched};
 use super::looks::Looker;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -45,6 +45,7 @@ impl Watch {
                 rows: &rows,
                 seen: &seen,
                 first: first.as_ref().unwrap_or(&seen),
+                since: SINCE_THE_BEGINNING,
                 last: last.as_ref(),
             };
             if self.json {
@@ -104,7 +105,7 @@ fn heading(compared: &Compared<'_>, output: &Output) -> String {
     let mut parts =
         vec![format!("{name} (pid {pid})"), Nanos(compared.elapsed().as_nanos() as u64).to_string(), compared.live()];
     if !compared.elapsed().is_zero() {
-        parts.push(format!("{} since watching began", units.signed_bytes(compared.growth().0)));
+        parts.push(format!("{} {}", units.signed_bytes(compared.growth().0), compared.since));
     }
     if let Some(rate) = compared.rate() {
         parts.push(format!("{}/s", units.counted(rate, "allocation")));

@@ -5,10 +5,10 @@ use super::picture::Canvas;
 use super::view::WatchView;
 use crate::commands::ps::mode;
 use crate::print::age::in_one_unit;
-use crate::print::chart::{Chart, label_width};
+use crate::print::chart::Chart;
 use crate::print::colour::Style;
 use crate::print::rss;
-use crate::print::text::{printable, width_of};
+use crate::print::text::width_of;
 use highwater_collector::protocol::ProcessInfo;
 
 /// Lines of the chart by the height of the screen: the first entry that the height reaches.
@@ -26,12 +26,14 @@ pub fn header(view: &WatchView, canvas: Canvas) -> Vec<String> {
     let mut parts = vec![title];
     parts.extend(totals(view, &compared));
     let most = if canvas.height < ENOUGH_FOR_ALL { 2 } else { 3 };
-    let mut lines: Vec<String> =
-        flowed(&parts, canvas.width).iter().take(most).map(|line| canvas.line(Style::Bold, line)).collect();
+    let mut lines = canvas.flowed(Style::Bold, &parts);
+    lines.truncate(most);
     if let Some(resident) = compared.look.resident.as_ref().filter(|_| canvas.height >= ENOUGH_FOR_ALL) {
         lines.push(canvas.line(Style::Plain, &rss::in_a_line(resident)));
     }
-    lines.extend(chart(view, &compared, canvas));
+    if view.cover.is_none() {
+        lines.extend(chart(view, &compared, canvas));
+    }
     lines
 }
 
@@ -58,52 +60,27 @@ fn totals(view: &WatchView, compared: &Compared<'_>) -> Vec<String> {
     parts
 }
 
-/// Parts in lines: a part is never divided.
-fn flowed(parts: &[String], width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for part in parts.iter().map(|part| printable(part)) {
-        match lines.last_mut() {
-            Some(line) if width_of(line) + 2 + width_of(&part) <= width => {
-                line.push_str("  ");
-                line.push_str(&part);
-            }
-            _ => lines.push(part),
-        }
-    }
-    lines
-}
-
 fn chart(view: &WatchView, compared: &Compared<'_>, canvas: Canvas) -> Vec<String> {
     let Some((_, height)) = CHART_LINES.iter().find(|(least, _)| canvas.height >= *least) else { return Vec::new() };
     let label = compared.units().label_of_bytes();
-    let top = |values: &[u64]| values.iter().copied().max().unwrap_or(0);
-    let label_width = label_width(top(&view.history.columns(canvas.width)), label);
+    let ends = |values: &[u64]| {
+        let base = if view.is_chart_from_zero { 0 } else { values.iter().copied().min().unwrap_or(0) };
+        (base, values.iter().copied().max().unwrap_or(0))
+    };
+    let (base, top) = ends(&view.history.columns(canvas.width));
+    let label_width = [base, base + (top - base) / 2, top].map(|value| width_of(&label(value))).into_iter().max();
+    let label_width = label_width.unwrap_or(0);
     let values = view.history.columns(canvas.width.saturating_sub(label_width + 2));
-    let chart = Chart { values: &values, height: *height, label, style: Style::Blue, label_width };
+    let base = ends(&values).0;
+    let chart = Chart { values: &values, base, height: *height, label, style: Style::Blue, label_width };
     let text = chart.lines(canvas.paint);
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     if *height > 1 {
-        let zero = label(0);
-        let (left, right) = (format!(" {} ago ", in_one_unit(view.history.seconds())), ends(view));
+        let base = label(base);
+        let (before, right) = if view.is_over() { ("before", " end") } else { ("ago", " now") };
+        let left = format!(" {} {before} ", in_one_unit(view.history.seconds()));
         let dashes = values.len().saturating_sub(1 + width_of(&left) + width_of(right));
-        lines.push(canvas.line(Style::Dim, &format!("{zero:>label_width$} └─{left}{}{right}", "─".repeat(dashes))));
+        lines.push(canvas.line(Style::Dim, &format!("{base:>label_width$} └─{left}{}{right}", "─".repeat(dashes))));
     }
     lines
-}
-
-fn ends(view: &WatchView) -> &'static str {
-    if view.is_over() { " end" } else { " now" }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_flow_into_lines_and_are_not_divided() {
-        let parts = ["server (pid 1)", "1.4 MiB in 2 blocks", "exact"].map(str::to_owned);
-        assert_eq!(flowed(&parts, 80), ["server (pid 1)  1.4 MiB in 2 blocks  exact"]);
-        assert_eq!(flowed(&parts, 30), ["server (pid 1)", "1.4 MiB in 2 blocks  exact"]);
-        assert_eq!(flowed(&parts, 3).len(), 3);
-    }
 }

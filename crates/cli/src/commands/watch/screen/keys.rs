@@ -22,6 +22,7 @@ pub enum KeyAction {
     Grouping,
     Threads,
     FromNow,
+    Zoom,
     Pause,
     Faster,
     Slower,
@@ -56,7 +57,7 @@ const fn key(
 const NOT_BRIEF: (&str, u8) = ("", u8::MAX);
 
 /// All keys. `Ctrl-C` quits, `Ctrl-Z` suspends and `Ctrl-L` draws anew, wherever one is.
-pub const BINDINGS: [KeyBinding; 25] = {
+pub const BINDINGS: [KeyBinding; 26] = {
     use KeyAction as A;
     use KeyCode::{Char, Down, End, Enter, Esc, Home, PageDown, PageUp, Tab, Up};
     [
@@ -90,6 +91,7 @@ pub const BINDINGS: [KeyBinding; 25] = {
         key(&[Char('t')], ("t", "threads, and back"), ("t threads", 8), A::Threads),
         key(&[Char('0')], ("0", "growth from now on"), ("0 from now", 7), A::FromNow),
         key(&[Char('p'), Char(' ')], ("p Space", "pause, go on"), ("p pause", 2), A::Pause),
+        key(&[Char('z')], ("z", "chart from the lowest value, or from 0"), NOT_BRIEF, A::Zoom),
         key(&[Char('+'), Char('=')], ("+", "look more often"), ("+ - pace", 9), A::Faster),
         key(&[Char('-')], ("-", "look less often"), NOT_BRIEF, A::Slower),
         key(&[Char('?'), Char('h')], ("? h", "this help"), ("? help", 0), A::Help),

@@ -7,7 +7,7 @@ use super::row_table::row_table;
 use super::view::{Cover, Typed, WatchView};
 use crate::print::colour::{Paint, Style};
 use crate::print::table::{Align, Cell, Table};
-use crate::print::text::{fitted, printable};
+use crate::print::text::{fitted, printable, width_of, wrapped};
 
 /// Below this height there is no line about the chosen row.
 const ENOUGH_FOR_DETAIL: usize = 16;
@@ -30,6 +30,26 @@ pub struct Canvas {
 }
 
 impl Canvas {
+    /// Parts in lines, with two spaces between them: a part is never divided.
+    pub fn flowed(&self, style: Style, parts: &[String]) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        for part in parts.iter().map(|part| printable(part)) {
+            match lines.last_mut() {
+                Some(line) if width_of(line) + 2 + width_of(&part) <= self.width => {
+                    line.push_str("  ");
+                    line.push_str(&part);
+                }
+                _ => lines.push(part),
+            }
+        }
+        lines.iter().map(|line| self.line(style, line)).collect()
+    }
+
+    /// A sentence in lines.
+    pub fn wrapped(&self, style: Style, text: &str) -> Vec<String> {
+        wrapped(&printable(text), self.width).iter().map(|line| self.line(style, line)).collect()
+    }
+
     /// A line with any content, cut where it must be.
     pub fn line(&self, style: Style, text: &str) -> String {
         self.paint.paint(style, &fitted(&printable(text), self.width)).into_owned()
@@ -124,4 +144,20 @@ fn help(canvas: Canvas) -> Vec<String> {
     ];
     let table = table.render(canvas.paint, Some(canvas.width));
     table.lines().map(str::to_owned).chain(notes.iter().map(|note| canvas.line(Style::Plain, note))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_flow_into_lines_and_are_not_divided() {
+        let flowed = |width| {
+            let parts = ["server (pid 1)", "1.4 MiB in 2 blocks", "exact"].map(str::to_owned);
+            Canvas { width, height: 24, paint: Paint::plain() }.flowed(Style::Plain, &parts)
+        };
+        assert_eq!(flowed(80), ["server (pid 1)  1.4 MiB in 2 blocks  exact"]);
+        assert_eq!(flowed(30), ["server (pid 1)", "1.4 MiB in 2 blocks  exact"]);
+        assert_eq!(flowed(10), ["server (p…", "1.4 MiB i…", "exact"]);
+    }
 }

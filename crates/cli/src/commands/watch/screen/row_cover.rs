@@ -1,23 +1,26 @@
 //! The chosen row in full: the whole stack of a site; of a function its callers, its callees and its sites; of another row its sites.
 
 use super::super::changes::{Compared, Watched};
+use super::super::looks::Look;
 use super::picture::Canvas;
 use super::view::WatchView;
 use crate::print::bytes::count;
 use crate::print::colour::Style;
-use crate::print::rows::{RowName, add_row};
+use crate::print::rows::RowName;
 use crate::print::site_line::SiteLine;
-use crate::print::stack::{Depth, SiteView};
+use crate::print::stack::{Depth, SiteView, name_of};
 use crate::print::table::{Align, Cell, Table};
-use crate::print::text::shell_word;
+use crate::print::text::{fitted, printable, shell_word, width_of};
 use highwater_model::groups::{GroupBy, GroupKey, Row, StackKeys};
-use highwater_model::{FrameText, SiteTypes, StackId};
+use highwater_model::{Catalog, FrameText, SiteTypes, StackId};
 use highwater_query::{NeighbourAnswer, Query, callers, key_text};
 use highwater_store::history::{History, Work};
 use std::sync::Arc;
 
 /// The most callers, callees and sites.
 const MOST: usize = 200;
+/// The most calls of a stack: those of a deep recursion have millions.
+const MOST_FRAMES: usize = 10_000;
 
 /// The chosen row in one line, without its figures.
 pub fn in_a_line(view: &WatchView, canvas: Canvas) -> String {
@@ -36,27 +39,65 @@ pub fn lines(view: &WatchView, canvas: Canvas) -> Vec<String> {
     let (Some(compared), Some(chosen)) = (view.compared(), view.chosen()) else {
         return vec![canvas.line(Style::Plain, "There is no row any more.")];
     };
-    let mut lines = vec![figures(&compared, chosen, canvas)];
+    let mut lines = figures(&compared, chosen, canvas);
     match &chosen.row.key {
-        GroupKey::Site(_) => {
-            let sites = SiteView { depth: Depth::Full, naming: &compared.look.naming };
-            let mut table = Table::default().column(Align::Left, "");
-            let catalog = &*compared.look.snapshot.catalog;
-            let whole = RowName::Site(String::new());
-            add_row(&mut table, Vec::new(), catalog, &chosen.row.key, sites, &whole);
-            let text = table.render(canvas.paint, Some(canvas.width));
-            lines.extend(text.lines().map(str::to_owned));
-        }
+        GroupKey::Site(stack) => lines.extend(whole_stack(compared.look, *stack, canvas)),
         key => {
-            let catalog = &*compared.look.snapshot.catalog;
-            lines.push(canvas.line(Style::Bold, &key_text(&compared.look.naming, catalog, key)));
+            let name = key_text(&compared.look.naming, &compared.look.snapshot.catalog, key);
+            lines.extend(canvas.wrapped(Style::Bold, &name));
             lines.extend(around(view, &compared, &chosen.row, canvas));
         }
     }
     lines
 }
 
-fn figures(compared: &Compared<'_>, Watched { row, growth, lately, .. }: &Watched, canvas: Canvas) -> String {
+/// The function that names the site, its callers, and below them what it called until memory was allocated.
+fn whole_stack(look: &Look, stack: StackId, canvas: Canvas) -> Vec<String> {
+    let frames: Vec<FrameText<'_>> = look.snapshot.catalog.frame_texts(stack).take(MOST_FRAMES).collect();
+    let (passing, own) = frames.split_at(look.naming.site(&frames).passing.min(frames.len()));
+    let line = |sign: &str, frame: &FrameText<'_>| frame_line(sign, look, frame, canvas);
+    let mut lines: Vec<String> = match own.split_first() {
+        Some((first, callers)) => {
+            [line("", first)].into_iter().chain(callers.iter().map(|frame| line("  ← ", frame))).collect()
+        }
+        None => vec![canvas.line(Style::Dim, "(no call stack)")],
+    };
+    if frames.len() == MOST_FRAMES {
+        lines.push(canvas.line(Style::Dim, &format!("  … more than {} callers", count(MOST_FRAMES as u64))));
+    }
+    if !passing.is_empty() {
+        lines.extend([String::new(), canvas.line(Style::Dim, "from there to the allocator")]);
+        lines.extend(passing.iter().rev().map(|frame| line("  → ", frame)));
+    }
+    lines
+}
+
+/// A call in one line. The end of a path tells more than its beginning.
+fn frame_line(sign: &str, look: &Look, frame: &FrameText<'_>, canvas: Canvas) -> String {
+    let place = match (frame.file, frame.line) {
+        ("", _) => String::new(),
+        (file, 0) => file.to_owned(),
+        (file, line) => format!("{file}:{line}"),
+    };
+    let room = canvas.width.saturating_sub(width_of(sign));
+    let name = fitted(&printable(&name_of(&look.naming, frame)), room);
+    let place_room = room.saturating_sub(width_of(&name) + 2);
+    let style = if sign.is_empty() { Style::Bold } else { Style::Plain };
+    let cell = Cell::new(Style::Dim, sign).and(style, &name);
+    cell.and(Style::Dim, &format!("  {}", fitted_end(&printable(&place), place_room)))
+        .render(canvas.paint, canvas.width)
+}
+
+/// The end of a text in at most `room` columns.
+fn fitted_end(text: &str, room: usize) -> String {
+    if width_of(text) <= room {
+        return text.to_owned();
+    }
+    let mut starts = text.char_indices().map(|(at, _)| at).filter(|at| width_of(&text[*at..]) < room);
+    starts.next().map_or_else(String::new, |at| format!("…{}", &text[at..]))
+}
+
+fn figures(compared: &Compared<'_>, Watched { row, growth, lately, .. }: &Watched, canvas: Canvas) -> Vec<String> {
     let units = compared.units();
     let mut parts = vec![
         format!("live {}", units.bytes(row.figures.live_bytes())),
@@ -67,7 +108,7 @@ fn figures(compared: &Compared<'_>, Watched { row, growth, lately, .. }: &Watche
     if compared.by.has_callees() {
         parts.push(format!("with callees {}", units.bytes(row.inclusive.live_bytes())));
     }
-    canvas.line(Style::Plain, &parts.join("  "))
+    canvas.flowed(Style::Plain, &parts)
 }
 
 /// The callers and callees of a function, and the sites of the row.
@@ -96,10 +137,9 @@ fn around(view: &WatchView, compared: &Compared<'_>, row: &Row, canvas: Canvas) 
             };
             let filter = shell_word(&format!("{}:{name}", view.by.key()));
             lines.push(String::new());
-            lines.push(canvas.line(Style::Plain, &format!("Its sites are in a snapshot with every block:")));
-            lines.push(
-                canvas.line(Style::Bold, &format!("highwater snapshot --pid {} --filter {filter}", view.process.pid)),
-            );
+            lines.extend(canvas.wrapped(Style::Plain, "Its sites are in a snapshot with every block:"));
+            let command = format!("highwater snapshot --pid {} --filter {filter}", view.process.pid);
+            lines.extend(canvas.wrapped(Style::Bold, &command));
         }
     }
     lines
@@ -124,8 +164,13 @@ fn site_lines(sites: &[(StackId, u64, u64)], compared: &Compared<'_>, canvas: Ca
         table.row(vec![units.bytes(*live).into(), units.count(*blocks).into(), Cell::default()]);
     }
     let room = table.room(canvas.width);
-    for (at, (stack, ..)) in sites.iter().take(MOST).enumerate() {
-        table.set_last(at, SiteLine::new(&look.naming, &look.snapshot.catalog, *stack, "").fitted(room));
+    let catalog = &*look.snapshot.catalog;
+    let keys: Vec<GroupKey> = sites.iter().take(MOST).map(|(stack, ..)| GroupKey::Site(*stack)).collect();
+    let keys: Vec<(&Catalog, &GroupKey)> = keys.iter().map(|key| (catalog, key)).collect();
+    let names = RowName::all(GroupBy::Site, SiteView { depth: Depth::Line, naming: &look.naming }, &keys);
+    for (at, ((stack, ..), name)) in sites.iter().zip(&names).enumerate() {
+        let (RowName::Site(detail) | RowName::Named(detail)) = name;
+        table.set_last(at, SiteLine::new(&look.naming, catalog, *stack, detail).fitted(room));
     }
     titled(table, sites.len(), "sites", canvas)
 }
@@ -161,4 +206,17 @@ fn sites_of(compared: &Compared<'_>, row: &Row) -> Option<Vec<(StackId, u64, u64
         found.map(|(stack, figures)| (stack, figures.live_bytes(), figures.live_blocks())).collect();
     found.sort_by_key(|(_, live, _)| std::cmp::Reverse(*live));
     Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_path_stays() {
+        assert_eq!(fitted_end("/home/x/src/map.rs:7", 20), "/home/x/src/map.rs:7");
+        assert_eq!(fitted_end("/home/x/src/map.rs:7", 10), "…/map.rs:7");
+        assert_eq!(fitted_end("/src/漢字.rs", 6), "…字.rs");
+        assert_eq!((fitted_end("/src/a.rs", 1), fitted_end("/src/a.rs", 0)), (String::new(), String::new()));
+    }
 }

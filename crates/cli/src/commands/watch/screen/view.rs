@@ -1,6 +1,6 @@
 //! What the user chose, and the rows that follow from it.
 
-use super::super::changes::{Compared, WatchOrder, Watched, WatchedFigures, rows_of, watched};
+use super::super::changes::{Compared, SINCE_THE_BEGINNING, WatchOrder, Watched, WatchedFigures, rows_of, watched};
 use super::super::looks::Look;
 use super::keys::{KeyAction, action_of};
 use super::live_history::LiveHistory;
@@ -59,10 +59,13 @@ pub struct WatchView {
     /// How far the cover is scrolled.
     pub scrolled: usize,
     pub history: LiveHistory,
+    /// Otherwise it begins at the lowest value.
+    pub is_chart_from_zero: bool,
     /// Why there was no look.
     pub trouble: Option<String>,
     identities: RowIdentities,
     first: Option<Figured>,
+    since: &'static str,
     last: Option<Figured>,
     now: Option<Figured>,
     /// All rows, sorted.
@@ -102,9 +105,11 @@ impl WatchView {
             cover: None,
             scrolled: 0,
             history: LiveHistory::default(),
+            is_chart_from_zero: true,
             trouble: None,
             identities: RowIdentities::default(),
             first: None,
+            since: SINCE_THE_BEGINNING,
             last: None,
             now: None,
             rows: Vec::new(),
@@ -126,6 +131,7 @@ impl WatchView {
             rows: &self.rows,
             seen: &now.figures,
             first: &first.figures,
+            since: self.since,
             last,
         })
     }
@@ -262,9 +268,10 @@ impl WatchView {
             KeyAction::Threads if self.by == GroupBy::Thread => self.group_by(self.by_before)?,
             KeyAction::Threads => self.group_by(GroupBy::Thread)?,
             KeyAction::FromNow => {
-                self.first = self.now.clone();
+                (self.first, self.since) = (self.now.clone(), "since the instant that was chosen");
                 self.compare_again()?;
             }
+            KeyAction::Zoom => self.is_chart_from_zero = !self.is_chart_from_zero,
             KeyAction::Pause => self.is_paused = !self.is_paused,
             KeyAction::Faster => self.change_interval(|steps, now| steps.rev().find(|step| *step < now)),
             KeyAction::Slower => self.change_interval(|mut steps, now| steps.find(|step| *step > now)),
