@@ -2,9 +2,11 @@
 //! the leading parts of names, then the outer callers; the nearest caller stays.
 
 use super::colour::Style;
+use super::rows::RowName;
 use super::stack::{BRIEF_CALLERS, last_parts, name_of};
-use super::table::Cell;
+use super::table::{Cell, Table};
 use super::text::{fitted, width_of};
+use highwater_model::groups::GroupKey;
 use highwater_model::{Catalog, FrameText, Naming, StackId};
 
 /// The parts of the line.
@@ -123,8 +125,24 @@ impl SiteLine {
     }
 }
 
+/// Fits the names of a table's rows, in its last column, to lines of this width.
+pub fn fit_names(table: &mut Table, width: usize, naming: &Naming, rows: &[(&Catalog, &GroupKey)], names: &[RowName]) {
+    let room = table.room(width);
+    for (at, ((catalog, key), name)) in rows.iter().zip(names).enumerate() {
+        match (key, name) {
+            (GroupKey::Site(stack), RowName::Site(detail)) => {
+                table.set_last(at, SiteLine::new(naming, catalog, *stack, detail).fitted(room));
+            }
+            (GroupKey::Name(key), RowName::Named(name)) if !key.is_empty() => {
+                table.set_last(at, Cell::new(Style::Bold, &fitted_name(name, room)));
+            }
+            _ => {}
+        }
+    }
+}
+
 /// A name in at most `room` columns: its leading parts go first.
-pub fn fitted_name(name: &str, room: usize) -> String {
+fn fitted_name(name: &str, room: usize) -> String {
     let lengths = [usize::MAX, 3, 2, 1];
     let fitting = lengths.iter().map(|count| last_segments(name, *count)).find(|name| width_of(name) <= room);
     fitting.map_or_else(|| fitted(last_segments(name, 1), room), str::to_owned)

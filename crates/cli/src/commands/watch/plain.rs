@@ -8,9 +8,10 @@ use crate::output::Output;
 use crate::print::colour::Style;
 use crate::print::rows::{RowName, add_row};
 use crate::print::rss;
+use crate::print::site_line::fit_names;
 use crate::print::stack::{Depth, SiteView};
 use crate::print::table::{Align, Cell, Table};
-use crate::print::text::{fitted, printable};
+use crate::print::text::{fitted, printable, wrapped};
 use highwater_collector::protocol::ProcessInfo;
 use highwater_model::groups::GroupKey;
 use highwater_model::{Catalog, Nanos, RowIdentities};
@@ -86,14 +87,17 @@ impl Watch {
         let keys: Vec<(&Catalog, &GroupKey)> = chosen.iter().map(|one| (catalog, &one.row.key)).collect();
         let sites = SiteView { depth: Depth::Line, naming: &compared.look.naming };
         let names = RowName::all(by, sites, &keys);
-        for (Watched { row, growth, lately, .. }, name) in chosen.iter().zip(names) {
+        for (Watched { row, growth, lately, .. }, name) in chosen.iter().zip(&names) {
             let cells: Vec<Cell> = vec![
                 units.bytes(row.figures.live_bytes()).into(),
                 Cell::new(style_of(*growth), &units.signed_bytes(*growth)),
                 Cell::new(style_of(*lately), &units.signed_bytes(*lately)),
                 units.count(row.figures.live_blocks()).into(),
             ];
-            add_row(&mut table, cells, catalog, &row.key, sites, &name);
+            add_row(&mut table, cells, catalog, &row.key, sites, name);
+        }
+        if let Some(width) = output.width {
+            fit_names(&mut table, width, sites.naming, &keys, &names);
         }
         format!("{}{}", heading(compared, output), table.render(output.paint, output.width))
     }
@@ -116,7 +120,9 @@ fn heading(compared: &Compared<'_>, output: &Output) -> String {
         let line = rss::in_a_line(resident);
         format!("{}\n", output.width.map_or_else(|| line.clone(), |width| fitted(&line, width)))
     });
-    let line = output.paint.paint(Style::Bold, &printable(&parts.join("  "))).into_owned();
+    let line = printable(&parts.join("  "));
+    let line = output.width.map_or_else(|| line.clone(), |width| wrapped(&line, width).join("\n"));
+    let line = output.paint.paint(Style::Bold, &line).into_owned();
     format!("{line}{exited}\n{}", resident.unwrap_or_default())
 }
 

@@ -7,7 +7,7 @@ use crate::print::bytes::count;
 use crate::print::colour::{Paint, Style};
 use crate::print::figures::Units;
 use crate::print::rows::{RowName, add_row, unnamed};
-use crate::print::site_line::{SiteLine, fitted_name};
+use crate::print::site_line::fit_names;
 use crate::print::stack::{Depth, SiteView};
 use crate::print::table::{Align, Cell, Table};
 use crate::print::text::{fitted, width_of};
@@ -85,19 +85,7 @@ pub fn row_table(view: &WatchView, canvas: Canvas, page: usize) -> Vec<String> {
         let cells: Vec<Cell> = columns.iter().map(|column| (column.cell)(units, one)).collect();
         add_row(&mut table, cells, catalog, &one.row.key, sites, name);
     }
-    // Now the widths of the figures are known: names take what is left.
-    let room = table.room(width);
-    for (at, (one, name)) in shown.iter().zip(&names).enumerate() {
-        match (&one.row.key, name) {
-            (GroupKey::Site(stack), RowName::Site(detail)) => {
-                table.set_last(at, SiteLine::new(sites.naming, catalog, *stack, detail).fitted(room));
-            }
-            (GroupKey::Name(key), RowName::Named(name)) if !key.is_empty() => {
-                table.set_last(at, Cell::new(Style::Bold, &fitted_name(name, room)));
-            }
-            _ => {}
-        }
-    }
+    fit_names(&mut table, width, sites.naming, &keys, &names);
     let mut lines = marked(&table, canvas, view.cursor - from.min(view.cursor));
     if shown.is_empty() {
         let reason = match view.counts() {
