@@ -104,7 +104,7 @@ pub use histograms::{BarAnswer, HistogramsAnswer, TimeBarAnswer, histograms};
 pub use leaks::{LeakSite, LeaksAnswer, LeaksOptions, leaks, oldest_births};
 pub use learned::learned_wrappers;
 pub use lifetimes::lifetimes;
-pub use names::label;
+pub use names::{Search, is_found, key_text, label};
 pub use overview::{OverviewAnswer, TopRows, overview};
 pub use peak::{PeakAnswer, PeakInstant, peak};
 pub use pprof::pprof;

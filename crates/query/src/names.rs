@@ -56,6 +56,7 @@ pub fn key_text(naming: &Naming, catalog: &Catalog, key: &GroupKey) -> String {
 }
 
 /// What rows are searched for, whatever the case: a text, or a regular expression between slashes.
+#[derive(Debug)]
 pub enum Search {
     /// Every row is found.
     All,

@@ -133,7 +133,7 @@ impl TimelineArgs {
         let top_bytes = top(|point| point.highest_bytes.max(point.live_bytes));
         let labels = label_width(top_bytes, in_bytes).max(label_width(top(|point| point.live_blocks), in_blocks));
         let columns = ChartColumns::new(timeline, opened.source().duration, width.saturating_sub(labels + 2).max(8));
-        let chart = |values, height, label, style| Chart { values, height, label, style, label_width: labels };
+        let chart = |values, height, label, style| Chart { values, base: 0, height, label, style, label_width: labels };
         let of_bytes = chart(&columns.highest_bytes, usize::from(self.height), in_bytes, Style::Blue);
         let of_blocks = chart(&columns.live_blocks, usize::from(self.height / 3).max(2), in_blocks, Style::Dim);
         let signs = signs(&timeline.marks, &columns);

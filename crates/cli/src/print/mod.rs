@@ -13,6 +13,7 @@ pub mod progress;
 pub mod rows;
 pub mod rss;
 pub mod screen;
+pub mod site_line;
 pub mod stack;
 pub mod stacked_chart;
 pub mod status;
