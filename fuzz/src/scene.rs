@@ -52,7 +52,8 @@ impl Scene {
             self.happens(time + 30, 1, EventKind::Mark { name: mark });
             self.happens(time + 40, 2, EventKind::Gauge { name: gauge, value: 1 << (5 * round) });
             let address = if round % 3 == 0 { base + 0x1000 } else { new.address };
-            self.happens(time + 50, 1, EventKind::free(address, None));
+            let stack = self.stacks[round as usize % self.stacks.len()];
+            self.happens(time + 50, 1, EventKind::Deallocate { address, claimed_size: None, stack });
         }
     }
 

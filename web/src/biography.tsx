@@ -75,7 +75,7 @@ function showLife(block: Block): void {
 }
 
 function Life({ life }: { life: Biography }) {
-  const digits = resolutionOf(life.events.map((event) => event.time_ns));
+  const digits = resolutionOf([life.before?.until_ns, ...life.events.map((event) => event.time_ns), life.after?.since_ns].filter((time) => time !== null && time !== undefined));
   const last = life.events[life.events.length - 1];
   return (
     <>

@@ -15,7 +15,8 @@
 //! # Design
 //!
 //! **The hot path** (`agent`). A hook calls the real function, walks the stack, takes a stamp, writes a record of 16 or 32 bytes into the thread's own
-//! ring and publishes it with one store. No lock, no system call, no heap, no `errno`. Reading the clock twice is half of the cost.
+//! ring and publishes it with one store. No lock, no system call, no heap, no `errno`. Reading the clock twice is half of the cost. A free has no stack, unless
+//! the recorder asks for it (`freeing_by`).
 //!
 //! * *Unwinding by rules, verified instead of repeated* (`unwind/walk.rs`). The `.eh_frame` rule for a return address is cached in 31 bits (`rules.rs`). A thread
 //!   remembers its last stack as states (return address, stack pointer, frame pointer) and the words that were read between them. The next walk stops at the

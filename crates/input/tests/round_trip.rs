@@ -245,7 +245,11 @@ fn event(doing: &Doing, time: u64, stacks: &[StackId; 4], catalog: &mut Catalog)
     };
     let kind = match kind {
         0..6 => EventKind::Allocate(place),
-        6..9 => EventKind::free(place.address, (size % 2 == 0).then_some(*size)),
+        6..9 => EventKind::Deallocate {
+            address: place.address,
+            claimed_size: (size % 2 == 0).then_some(*size),
+            stack: place.stack,
+        },
         9..12 => EventKind::Reallocate {
             old_address: at(*old),
             claimed_old_size: (size % 5 == 0).then_some(*size),

@@ -1,17 +1,17 @@
 //! The life of one block: its birth, every reallocation, its death and who freed it, and what lay at its address before and after.
 
-use crate::block_states::{BlockStates, StateOfBlock, block_states, steps_of};
+use crate::block_states::{block_states, steps_of};
 use crate::blocks::{BlockAnswer, block_answer};
 use crate::error::QueryError;
+use crate::life_events::{LifeEvent, end_in_words, known, life_events};
 use crate::lives::blocks_of;
 use crate::names::own_frame_of;
 use crate::occupants::{AddressRange, Around, FoundWhen, Neighbours, Occupant, at_address, lying_at, neighbours};
 use crate::query::Query;
 use crate::stacks::no_stacks;
 use highwater_formats::json::{DocumentStacks, FrameAnswer, StackTableAnswer};
-use highwater_model::{AllocId, Catalog, Nanos, Op, SourceKind, StackId, Step};
-use highwater_store::Recording;
-use highwater_store::history::{Cause, Moment, OwnedBlock, Work};
+use highwater_model::{AllocId, Catalog, Nanos, SourceKind, StackId};
+use highwater_store::history::{Moment, OwnedBlock, Work};
 use serde::Serialize;
 
 /// Which block is wanted.
@@ -150,7 +150,8 @@ pub fn biography(query: &Query, choice: BlockChoice, work: &Work<'_>) -> Result<
         has_every_block: source.knows_every_block(&totals.figures),
         has_addresses,
         events: events.iter().map(|event| answers.event(event)).collect(),
-        left_out: life.left_out,
+        // Between two states there is a reallocation.
+        left_out: if life.left_out > 0 { life.left_out + 1 } else { 0 },
         before: near.before.map(|one| answers.occupant(&one)),
         after: near.after.map(|one| answers.occupant(&one)),
         stacks: answers.stacks.table(),
@@ -208,86 +209,6 @@ fn no_blocks() -> QueryError {
 /// Whether addresses are those of a memory. Traces of runtimes that move their objects, and logs of objects, have numbers instead.
 fn has_addresses(kind: &SourceKind) -> bool {
     *kind != SourceKind::MEMTRACE && *kind != SourceKind::OBJLOG && !kind.is_object_graph()
-}
-
-/// An event of a block's life, before its stack has a number in the answer.
-struct LifeEvent {
-    what: &'static str,
-    time: Nanos,
-    /// The block after it; for its end, before it.
-    owned: OwnedBlock,
-    thread: Option<u64>,
-    /// The block before a resize.
-    old: Option<OwnedBlock>,
-    stack: Option<StackId>,
-}
-
-fn end_in_words(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Freed | Cause::FreedAtOnce => "freed",
-        Cause::Evicted => "evicted",
-        Cause::Resized => "reallocated",
-        Cause::Promoted => "promoted",
-        Cause::Allocated => "allocated",
-    }
-}
-
-fn life_events(recording: &Recording, life: &BlockStates, steps: &[Step]) -> Vec<LifeEvent> {
-    let mut events = Vec::new();
-    let Some(first) = life.states.first() else { return events };
-    let is_older = first.owned.block.time < recording.begins_at()
-        || recording.summaries().next().is_none_or(|summary| first.owned.block.id.0 < summary.first_alloc);
-    events.push(LifeEvent {
-        what: if is_older { "known" } else { "allocated" },
-        time: first.owned.block.time,
-        owned: first.owned,
-        thread: Some(first.owned.thread.0),
-        old: None,
-        stack: known(first.owned.block.stack),
-    });
-    let mut steps = steps.iter();
-    for (at, state) in life.states.iter().enumerate() {
-        let Some((time, cause)) = state.end else { break };
-        // Steps are in order, and so are ends; some steps may not have been read.
-        let step = steps.clone().position(|step| step.time == time).and_then(|skipped| steps.nth(skipped));
-        let next = life.states.get(at + 1).filter(|_| life.left_out == 0 || at + 2 < life.states.len());
-        match next {
-            Some(next) => events.push(changed(state, next, (time, cause), step)),
-            None if cause.is_death() => events.push(LifeEvent {
-                what: end_in_words(cause),
-                time,
-                owned: state.owned,
-                thread: step.filter(|_| cause != Cause::Evicted).map(|step| step.thread.0),
-                old: None,
-                stack: step.and_then(|step| if let Op::Free { stack, .. } = step.op { known(stack) } else { None }),
-            }),
-            None => {}
-        }
-    }
-    events
-}
-
-/// A reallocation or a promotion.
-fn changed(old: &StateOfBlock, new: &StateOfBlock, (time, cause): (Nanos, Cause), step: Option<&Step>) -> LifeEvent {
-    let stack = match step.map(|step| step.op) {
-        Some(Op::Reallocate { stack, .. }) => known(stack),
-        Some(_) => None,
-        // An unknown stack would have kept the old one.
-        None => known(new.owned.block.stack).filter(|stack| *stack != old.owned.block.stack),
-    };
-    let thread = step.map(|step| step.thread).or((cause == Cause::Resized).then_some(new.owned.thread));
-    LifeEvent {
-        what: end_in_words(cause),
-        time,
-        owned: new.owned,
-        thread: thread.map(|thread| thread.0),
-        old: (cause == Cause::Resized).then_some(old.owned),
-        stack,
-    }
-}
-
-fn known(stack: StackId) -> Option<StackId> {
-    (stack != StackId::UNKNOWN).then_some(stack)
 }
 
 /// Makes the parts of an answer, which share a table of stacks.

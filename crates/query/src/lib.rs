@@ -60,6 +60,7 @@ mod histograms;
 pub mod images;
 mod leaks;
 mod learned;
+mod life_events;
 mod lifetimes;
 mod lives;
 mod measure;

@@ -50,7 +50,11 @@ fn history(seed: u64, length: usize) -> (Catalog, Vec<Event>) {
                 claimed_old_size: None,
                 new: place,
             },
-            4..=11 => EventKind::free(address, Some(24)),
+            // Most frees have a stack.
+            4..=11 => {
+                let stack = if time % 3 == 0 { StackId::UNKNOWN } else { place.stack };
+                EventKind::Deallocate { address, claimed_size: Some(24), stack }
+            }
             12 if random(10) == 0 => EventKind::Dropped { count: 3 },
             _ => EventKind::Allocate(place),
         };

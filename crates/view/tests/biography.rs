@@ -2,7 +2,7 @@
 
 mod support;
 
-use highwater_model::{Catalog, Event, EventKind, Heap, Nanos, Op, StackId, TagId};
+use highwater_model::{Catalog, Event, EventKind, Heap, Nanos, Op, Placement, StackId, TagId, ThreadId};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -260,4 +260,29 @@ fn blocks_are_searched() {
     assert_eq!(asked("make.1"), Vec::<u64>::new());
     assert!(!asked("").is_empty());
     assert!(server.get("/api/1/blocks?search=/(/").text().contains("not a regular expression"));
+}
+
+/// Of a block that was resized very often, the first states and the end are listed, and the rest is counted.
+#[test]
+fn a_long_life_is_cut() {
+    const RESIZES: u64 = 1500;
+    let (catalog, _) = history(1, 1);
+    let event = |time, kind| Event { time: Nanos(time), thread: ThreadId(1), kind };
+    let place = |size| Placement { address: 0x1000, size, stack: StackId(1), ..Placement::default() };
+    let mut events = vec![event(1, EventKind::Allocate(place(1)))];
+    events.extend((0..RESIZES).map(|number| {
+        let new = place(number + 2);
+        event(10 + number, EventKind::Reallocate { old_address: 0x1000, claimed_old_size: None, new })
+    }));
+    events.push(event(9000, EventKind::Deallocate { address: 0x1000, claimed_size: None, stack: StackId(2) }));
+    let folder = Place::new();
+    let server = Running::new(&[folder.write("long.hw", &written(&catalog, &events, 700, 100))]);
+    let answer = server.ask("block?id=0");
+    let listed = answer["events"].as_array().unwrap();
+    let resizes = listed.iter().filter(|event| event["what"] == "reallocated").count() as u64;
+    assert_eq!(resizes + answer["left_out"].as_u64().unwrap(), RESIZES);
+    assert_eq!(resizes, 999);
+    let end = listed.last().unwrap();
+    assert_eq!((&end["what"], &end["site"], &end["size"]), (&json!("freed"), &json!(2), &json!(RESIZES + 1)));
+    assert_eq!(answer["block"]["size"], RESIZES + 1);
 }
