@@ -101,7 +101,9 @@ impl Kitchen {
         let collector = FakeCollector::new(&place.file("socket"), move |request| match request {
             CollectorRequest::Processes(_) => Reply::done(json!({})).with(list(&processes, ProcessInfo::to_json)),
             // As collectors before there were timelines.
-            CollectorRequest::Timelines { .. } => Reply::failed("the collector does not know the request \"timelines\""),
+            CollectorRequest::Timelines { .. } => {
+                Reply::failed("the collector does not know the request \"timelines\"")
+            }
             CollectorRequest::Snapshot { contents: Some(_), .. } => {
                 Reply::done(cut.to_json()).with(file.clone()).with(contents.clone())
             }

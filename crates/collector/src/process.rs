@@ -10,8 +10,8 @@ use highwater_session::{Reason, allocator_of, reason_in_words};
 use highwater_shm::live_hello_v1::MEMORY_NAME;
 use highwater_shm::table_v1::{Count, FLAG_CONTENTS, FLAG_USABLE_SIZES};
 use std::io::{self, BufRead, BufReader};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long to wait until a program has applied new settings: it reads them when it allocates.
@@ -55,15 +55,8 @@ impl Process {
         control.collector.store(std::process::id(), Ordering::Relaxed);
         let since_unix_ns = table.stamps().start_unix_ns();
         let allocator = if table.has_flag(FLAG_USABLE_SIZES) { allocator_of(about.pid) } else { None };
-        let process = Self {
-            about,
-            table,
-            version,
-            since_unix_ns,
-            gone: OnceLock::new(),
-            allocator,
-            timeline: Mutex::default(),
-        };
+        let process =
+            Self { about, table, version, since_unix_ns, gone: OnceLock::new(), allocator, timeline: Mutex::default() };
         process.add_to_timeline(1);
         process
     }

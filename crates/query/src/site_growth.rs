@@ -139,8 +139,7 @@ pub fn site_growth(
 ) -> Result<SiteGrowthAnswer, QueryError> {
     let SiteGrowthOptions { by, order, is_reversed, limit, .. } = *options;
     let search = Search::new(&options.search)?;
-    let measured =
-        [measure_by(looks[0], by, work)?, measure_by(looks[1], by, work)?, measure_by(looks[2], by, work)?];
+    let measured = [measure_by(looks[0], by, work)?, measure_by(looks[1], by, work)?, measure_by(looks[2], by, work)?];
     let catalogs = looks.map(|look| &**look.history.catalog());
     let naming = &looks[2].naming;
     let side = |at: usize| {
@@ -150,9 +149,8 @@ pub fn site_growth(
         Ok::<_, QueryError>((catalogs[at], rows.into_iter().filter(is_wanted).map(amount).collect::<Vec<_>>()))
     };
     let mut rows = match_rows([side(0)?, side(1)?, side(2)?])?;
-    let name = |row: &GrowingRow| {
-        key_of(row).map_or_else(String::new, |(side, key)| key_text(naming, catalogs[side], key))
-    };
+    let name =
+        |row: &GrowingRow| key_of(row).map_or_else(String::new, |(side, key)| key_text(naming, catalogs[side], key));
     match order {
         SiteGrowthOrder::Name => rows.sort_by_cached_key(name),
         _ => rows.sort_by_cached_key(|row| {

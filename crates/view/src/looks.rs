@@ -176,7 +176,8 @@ mod tests {
         // Every kept look holds the file, and nothing else does.
         let kept = looks.of(PROCESS);
         assert_eq!(Arc::strong_count(&file), 1 + 2 * kept.len());
-        let between: Vec<u64> = kept.iter().map(|look| look.number).filter(|number| *number < 100_000 - RECENT).collect();
+        let between: Vec<u64> =
+            kept.iter().map(|look| look.number).filter(|number| *number < 100_000 - RECENT).collect();
         let step = between[1] - between[0];
         assert!(between.windows(2).all(|pair| pair[1] - pair[0] == step), "{between:?}");
         assert!(between.len() > MOST_BETWEEN / 2);
