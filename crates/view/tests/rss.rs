@@ -152,6 +152,10 @@ impl LiveProcesses for Read {
         Ok(LiveSnapshot { snapshot: state(), breakdown: Some(breakdown), name: String::new() })
     }
 
+    fn latest(&self, pid: u32) -> Result<Option<ProcessKey>, String> {
+        Ok(Some(ProcessKey { pid, since_unix_ns: 0 }))
+    }
+
     fn timelines(&self, _: Option<u32>, _: u64, _: Option<u64>) -> Result<Vec<LiveTimeline>, String> {
         Err("an old collector".to_owned())
     }

@@ -47,7 +47,7 @@ export interface Live {
 /** Figures by site at one instant. */
 export interface Look {
   number: number;
-  at_unix_ns: number;
+  at_unix_ms: number;
   live_bytes: number;
   live_blocks: number;
   is_estimate: boolean;

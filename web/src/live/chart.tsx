@@ -1,4 +1,5 @@
 // The timeline of a live process: live bytes and the resident set, as the collector keeps them, with marks for looks and snapshots.
+import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as format from "../format";
 import { about, ms, type LiveTimeline } from "./answers";
@@ -26,9 +27,11 @@ interface Props {
   marks: Mark[];
   chosen: Mark[];
   onChoose: (mark: Mark) => void;
+  /** What is chosen about the timeline, at its lower edge. */
+  children?: ComponentChildren;
 }
 
-export function LiveChart({ timeline, until, marks, chosen, onChoose }: Props) {
+export function LiveChart({ timeline, until, marks, chosen, onChoose, children }: Props) {
   const element = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(800);
   const [pointed, setPointed] = useState<number | null>(null);
@@ -61,6 +64,7 @@ export function LiveChart({ timeline, until, marks, chosen, onChoose }: Props) {
         {bin >= 0 && <line class="pointed" x1={scale.x(timeline.to_unix_ns[bin])} x2={scale.x(timeline.to_unix_ns[bin])} y1={TOP} y2={HEIGHT - BOTTOM} />}
       </svg>
       <Marks marks={shownMarks} chosen={chosen} onChoose={onChoose} x={scale.x} />
+      <div class="chart-choice">{children}</div>
       <p class="chart-legend" aria-live="off">{bin >= 0 ? readingOf(timeline, bin) : <><i class="live" /> live {isEstimate && "(estimates)"} <i class="rss" /> RSS <span>{count > 0 && `· each point covers ${format.seconds(ms(timeline.width_ns))}`}</span></>}</p>
     </div>
   );

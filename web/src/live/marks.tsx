@@ -16,8 +16,8 @@ export interface Mark {
 
 export function markOfLook(process: string, look: Look): Mark {
   const approx = about(look.is_estimate);
-  const title = `Look of ${format.timeOfDay(ms(look.at_unix_ns))}: ${approx}${format.bytes(look.live_bytes)} in ${approx}${format.plural(look.live_blocks, "block")}`;
-  return { id: `look ${look.number}`, at: look.at_unix_ns, title, isOwn: false, opened: { kind: "look", process, number: look.number } };
+  const title = `Look of ${format.timeOfDay(look.at_unix_ms)}: ${approx}${format.bytes(look.live_bytes)} in ${approx}${format.plural(look.live_blocks, "block")}`;
+  return { id: `look ${look.number}`, at: look.at_unix_ms * 1e6, title, isOwn: false, opened: { kind: "look", process, number: look.number } };
 }
 
 export function markOfOwn(own: OwnSnapshot): Mark {
@@ -25,8 +25,35 @@ export function markOfOwn(own: OwnSnapshot): Mark {
   return { id: `own ${own.id}`, at: own.taken_unix_ns, title, isOwn: true, opened: { kind: "own", id: own.id } };
 }
 
+/** The least distance of two marks in pixels: nearer ones could not be hit. */
+const LEAST_DISTANCE = 11;
+
+/** The marks that have room. The newest has, then chosen ones and those of the program, then the others from left to right; the list beside the timeline has all. */
+function markedApart(marks: Mark[], chosen: Mark[], x: (ns: number) => number): Mark[] {
+  const rank = (mark: Mark) => (mark === marks[marks.length - 1] ? 0 : chosen.some((each) => each.id === mark.id) ? 1 : mark.isOwn ? 2 : 3);
+  const apart: Mark[] = [];
+  for (const mark of [...marks].sort((a, b) => rank(a) - rank(b) || a.at - b.at)) if (apart.every((each) => Math.abs(x(each.at) - x(mark.at)) >= LEAST_DISTANCE)) apart.push(mark);
+  return apart.sort((a, b) => a.at - b.at);
+}
+
+/** All looks and snapshots, by their times: also those that have no room on the timeline. */
+export function MarkList({ marks, onChoose }: { marks: Mark[]; onChoose: (mark: Mark) => void }) {
+  if (marks.length === 0) return null;
+  return (
+    <select class="mark-list" aria-label="Choose a look" value="" onChange={(event) => {
+      const mark = marks.find((each) => each.id === event.currentTarget.value);
+      event.currentTarget.value = "";
+      if (mark) onChoose(mark);
+    }}>
+      <option value="">{format.plural(marks.length, "look")} …</option>
+      {[...marks].reverse().map((mark) => <option value={mark.id} key={mark.id}>{mark.title}</option>)}
+    </select>
+  );
+}
+
 /** With the keyboard, arrows go from mark to mark: they are one stop of the Tab key. */
-export function Marks({ marks, chosen, onChoose, x }: { marks: Mark[]; chosen: Mark[]; onChoose: (mark: Mark) => void; x: (ns: number) => number }) {
+export function Marks({ marks: all, chosen, onChoose, x }: { marks: Mark[]; chosen: Mark[]; onChoose: (mark: Mark) => void; x: (ns: number) => number }) {
+  const marks = markedApart(all, chosen, x);
   const [focused, setFocused] = useState("");
   const stop = marks.find((mark) => mark.id === focused)?.id ?? marks[marks.length - 1]?.id;
   const keys = (event: KeyboardEvent, index: number) => {

@@ -11,7 +11,7 @@ import { LiveChart } from "./chart";
 import { LiveFlame } from "./flame";
 import { useStamped, usePolled } from "./following";
 import { useLooks } from "./looks";
-import { ChosenMarks, markOfLook, markOfOwn, type Mark } from "./marks";
+import { ChosenMarks, MarkList, markOfLook, markOfOwn, type Mark } from "./marks";
 import { open } from "./opening";
 import { GrowingSites, SORTS } from "./sites";
 
@@ -31,10 +31,11 @@ export function Watch({ live, own }: { live: Live | null; own: OwnSnapshot[] }) 
   const { process: key, every, lately, grown, span, by, sort, order, search, compared } = choice.value;
   const process = [...(live?.processes ?? []), ...(live?.ended ?? []), ...(live?.refused ?? [])].find((each) => each.key === key);
   const hasEnded = (process?.exited_unix_ns ?? null) !== null;
-  const watched = useLooks(key, every, hasEnded);
-  const timeline = usePolled<LiveTimeline>(question("live/timeline", { process: key, bins: BINS, last_s: span || null }), hasEnded ? 0 : TIMELINE_MS);
+  const isUnknown = live !== null && !live.problem && !process;
+  const watched = useLooks(key, every, hasEnded || isUnknown);
+  const timeline = usePolled<LiveTimeline>(question("live/timeline", { process: key, bins: BINS, last_s: span || null }), hasEnded || isUnknown ? 0 : TIMELINE_MS);
   const latest = watched.looks[watched.looks.length - 1];
-  const stamp = latest ? `${watched.looks[0].at_unix_ns} ${latest.number}` : "";
+  const stamp = latest ? `${watched.looks[0].at_unix_ms} ${latest.number}` : "";
   const isFlame = compared === "flame";
   const isWrong = matcherOf(search).problem !== null;
   const common = { process: key, lately, ...naming() };
@@ -60,7 +61,8 @@ export function Watch({ live, own }: { live: Live | null; own: OwnSnapshot[] }) 
   };
   const data = growth.data;
   const until = hasEnded ? process!.exited_unix_ns! : Math.max(live?.now_unix_ns ?? 0, timeline.data?.to_unix_ns.at(-1) ?? 0);
-  const problems = [problem, live?.problem, watched.problem, live && !live.problem ? timeline.problem : null, growth.problem, isFlame ? tree.problem : null];
+  // Without the collector, or the process, everything else fails for the same reason.
+  const problems = live?.problem ? [live.problem] : isUnknown ? [`The collector does not know this process any more.${latest ? " What was seen of it is below." : ""}`] : [problem, watched.problem, timeline.problem, growth.problem, isFlame ? tree.problem : null];
   const lines = [...new Set(problems.filter((line): line is string => Boolean(line)))];
   return (
     <div class="watch" data-looks={watched.looks.length} data-kept-bytes={watched.keptBytes} data-latest={latest?.number ?? ""}>
@@ -68,20 +70,18 @@ export function Watch({ live, own }: { live: Live | null; own: OwnSnapshot[] }) 
         <button type="button" onClick={() => choose({ process: "" })}>← All processes</button>
         <Facts process={process} live={live} timeline={timeline.data} />
         <span class="stretch" />
-        <label>Timeline <select value={span} onChange={(event) => choose({ span: Number(event.currentTarget.value) })}>{SPANS.map((each) => <option value={each} key={each}>{each === 0 ? "all" : each < 3600 ? `last ${each / 60} min` : `last ${each / 3600} h`}</option>)}</select></label>
         {!hasEnded && <label title="Figures by site, compared with earlier ones. It goes on while this page is open.">Look every <select id="every" value={every} onChange={(event) => choose({ every: Number(event.currentTarget.value) })}>{EVERY.map((each) => <option value={each} key={each}>{everyTitle(each)}</option>)}</select></label>}
         {!hasEnded && <button type="button" disabled={watched.isBusy} onClick={watched.lookNow}>Look now</button>}
         {!hasEnded && <button type="button" title="Drops the looks: growth counts from now on" onClick={() => { setChosen([]); watched.startAgain(); }}>Start again</button>}
         <button type="button" disabled={isTaking} title="Every block of it" onClick={() => void snapshot()}>{isTaking ? "taking it …" : hasEnded ? "Last state" : "Snapshot now"}</button>
       </div>
       {lines.map((line) => <p key={line} class="told problem" role="alert">{clean(line)}</p>)}
-      {live && !live.problem && !process && <p class="told problem" role="alert">The collector does not know this process any more. What was seen of it is below.</p>}
       <Sampling data={data} />
-      {timeline.data && timeline.data.from_unix_ns.length > 0 && <LiveChart timeline={timeline.data} until={until} marks={marks} chosen={stillChosen} onChoose={chooseMark} />}
+      {timeline.data && timeline.data.from_unix_ns.length > 0 && <LiveChart timeline={timeline.data} until={until} marks={marks} chosen={stillChosen} onChoose={chooseMark}><MarkList marks={marks} onChoose={chooseMark} /><label>Timeline <select value={span} onChange={(event) => choose({ span: Number(event.currentTarget.value) })}>{SPANS.map((each) => <option value={each} key={each}>{each === 0 ? "all" : each < 3600 ? `last ${each / 60} min` : `last ${each / 3600} h`}</option>)}</select></label></LiveChart>}
       <ChosenMarks chosen={stillChosen} marks={marks} clear={() => setChosen([])} />
       <div class="tools">
         <span class="switch" role="group" aria-label="Show as"><button type="button" aria-pressed={!isFlame} onClick={() => choose({ compared: "table" })}>Table</button><button type="button" aria-pressed={isFlame} onClick={() => choose({ compared: "flame" })}>Flame graph</button></span>
-        {!isFlame && <label>By <select value={by} onChange={(event) => choose({ by: event.currentTarget.value as Grouping })}>{GROUPINGS.map((each) => <option value={each} key={each}>{each}</option>)}</select></label>}
+        {!isFlame && <label>By <select id="live-by" value={by} onChange={(event) => choose({ by: event.currentTarget.value as Grouping })}>{GROUPINGS.map((each) => <option value={each} key={each}>{each}</option>)}</select></label>}
         {isFlame && <label>Shows <select id="grown" value={grown} onChange={(event) => choose({ grown: event.currentTarget.value as (typeof GROWN)[number] })}>{GROWN.map((each) => <option value={each} key={each}>{GROWN_TITLES[each]}</option>)}</select></label>}
         {isFlame && <label title="Frames of the language's own library, and of what runs before main"><input type="checkbox" checked={choice.value.library} onChange={(event) => choose({ library: event.currentTarget.checked })} /> library frames</label>}
         <label>Lately: since <select value={lately} onChange={(event) => choose({ lately: Number(event.currentTarget.value) })}>{LATELY.map((each) => <option value={each} key={each}>{each === 1 ? "the last look" : `${each} looks ago`}</option>)}</select></label>
@@ -90,7 +90,7 @@ export function Watch({ live, own }: { live: Live | null; own: OwnSnapshot[] }) 
         <span class="stretch" />
         {data && <Totals data={data} />}
       </div>
-      {!latest && watched.problem === null && <p class="nothing">Looking at the process …</p>}
+      {!latest && watched.problem === null && !isUnknown && <p class="nothing">Looking at the process …</p>}
       {!isFlame && data && <GrowingSites data={data} />}
       {!isFlame && data && data.count > data.rows.length && <p class="told">The first {format.count(data.rows.length)} of {format.count(data.count)} rows; a search finds the others.</p>}
       {isFlame && tree.data && (tree.data.total > 0 ? <LiveFlame tree={tree.data} isGrowth={tree.data.node_before !== undefined && tree.data.node_before !== null} /> : <p class="nothing">Nothing is live.</p>)}
@@ -123,10 +123,10 @@ function Totals({ data }: { data: LiveGrowth }) {
   const approx = about(now.is_estimate || first.is_estimate);
   const grew = data.now.live_bytes - data.opened.live_bytes;
   const lately = data.now.live_bytes - data.lately.live_bytes;
-  const passed = (look: { at_unix_ns: number }) => format.seconds(ms(now.at_unix_ns - look.at_unix_ns));
+  const passed = (look: { at_unix_ms: number }) => format.seconds(now.at_unix_ms - look.at_unix_ms);
   return (
     <span class="totals" title={now.is_verified ? "The figures of the latest look equal the process's own counts at that instant" : "The figures of the latest look could not be verified"}>
-      <b data-figure="live_bytes" data-value={data.now.live_bytes}>{approx}{format.bytes(data.now.live_bytes)}</b> in {approx}<span data-figure="live_blocks" data-value={data.now.live_blocks}>{format.plural(data.now.live_blocks, "block")}</span> at {format.timeOfDay(ms(now.at_unix_ns))};{" "}
+      <b data-figure="live_bytes" data-value={data.now.live_bytes}>{approx}{format.bytes(data.now.live_bytes)}</b> in {approx}<span data-figure="live_blocks" data-value={data.now.live_blocks}>{format.plural(data.now.live_blocks, "block")}</span> at {format.timeOfDay(now.at_unix_ms)};{" "}
       <b data-figure="growth" data-value={grew}>{format.signed(format.bytes(grew), grew)}</b> in {passed(first)}, <span data-figure="lately" data-value={lately}>{format.signed(format.bytes(lately), lately)}</span> in {passed(before)}{!now.is_verified && <span class="problem"> · not verified</span>}
     </span>
   );

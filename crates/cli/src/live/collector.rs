@@ -3,7 +3,7 @@
 use super::taken::TakenSnapshot;
 use crate::commands::ps::mode;
 use crate::failure::Failure;
-use highwater_collector::protocol::{Detail, KeptInfo, ProcessInfo, Which};
+use highwater_collector::protocol::{Detail, KeptInfo, ProcessInfo, ProcessState, Which};
 use highwater_collector::take::SnapshotRequest;
 use highwater_collector::{CollectorClient, PageDetail};
 use highwater_store::Recording;
@@ -88,6 +88,14 @@ impl LiveProcesses for LiveCollector {
         Ok(all.into_iter().map(process).collect())
     }
 
+    fn latest(&self, pid: u32) -> Result<Option<ProcessKey>, String> {
+        let all = self.client()?.processes_among(&Which::Pid(pid)).map_err(|error| error.to_string())?;
+        // A running one, or the one that ended last. A collector of an older version sends all processes.
+        let had_it = all.iter().filter(|process| process.pid == pid && process.state != ProcessState::Refused);
+        let latest = had_it.max_by_key(|process| (process.state == ProcessState::Live, process.exited_unix_ns));
+        Ok(latest.map(|process| ProcessKey { pid, since_unix_ns: process.since_unix_ns }))
+    }
+
     fn snapshot(&self, pid: u32) -> Result<LiveSnapshot, String> {
         let wanted = SnapshotRequest { detail: Detail::Blocks, contents: None, pages: Some(PageDetail::Rows) };
         let taken = self.client()?.snapshot_with(pid, wanted).map_err(|error| error.to_string())?;
@@ -111,13 +119,9 @@ impl LiveProcesses for LiveCollector {
         let cannot = |error: std::io::Error| format!("the collector's snapshot cannot be read: {error}");
         file.read_to_end(&mut bytes).map_err(cannot)?;
         let snapshot = self.open(process, bytes.clone())?;
-        let source = &snapshot.snapshot.source;
-        if source.start_unix_ns != process.since_unix_ns {
-            return Err(format!("process {} has ended, and another one has its number now", process.pid));
-        }
         Ok(TakenLook {
             file: bytes.into(),
-            sample_bytes: source.sample_rate.unwrap_or(0),
+            sample_bytes: snapshot.snapshot.source.sample_rate.unwrap_or(0),
             snapshot,
             is_verified: taken.cut.verified,
             has_exited: taken.cut.exited,

@@ -104,10 +104,21 @@ pub fn snapshot(request: &Request, api: &Api) -> Answered {
     if pid == 0 {
         return Err(QueryError::bad("pid= is missing"));
     }
-    let taken = collector(api)?.snapshot(pid).map_err(QueryError::Failed)?;
-    match process {
-        Some(process) if process.since_unix_ns != taken.snapshot.source.start_unix_ns => Err(unknown(process)),
-        _ => Ok(as_source(api, taken)),
+    if let Some(process) = process {
+        must_be_latest(collector(api)?, process)?;
+    }
+    Ok(as_source(api, collector(api)?.snapshot(pid).map_err(QueryError::Failed)?))
+}
+
+/// Fails if another process has the pid by now: a snapshot would be of that one.
+fn must_be_latest(collector: &dyn LiveProcesses, process: ProcessKey) -> Result<(), QueryError> {
+    match collector.latest(process.pid).map_err(QueryError::Failed)? {
+        Some(latest) if latest == process => Ok(()),
+        Some(_) => Err(QueryError::Failed(format!(
+            "process {} has ended, and another program runs under its number",
+            process.pid
+        ))),
+        None => Err(unknown(process)),
     }
 }
 
@@ -142,7 +153,7 @@ pub fn open_own(request: &Request, api: &Api) -> Answered {
 fn look_json(look: &Look) -> Value {
     json!({
         "number": look.number,
-        "at_unix_ns": look.at_unix_ns,
+        "at_unix_ms": look.at_unix_ns / 1_000_000,
         "live_bytes": look.live_bytes,
         "live_blocks": look.live_blocks,
         "is_estimate": look.is_estimate,
@@ -169,6 +180,7 @@ pub fn look(request: &Request, api: &Api) -> Answered {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
     let is_fresh = |last: &Look| now.saturating_sub(last.at_unix_ns) < every_ns / 2 || last.has_exited;
     if !api.looks.of(process).last().is_some_and(is_fresh) {
+        must_be_latest(collector(api)?, process)?;
         api.looks.add(process, collector(api)?.look(process).map_err(QueryError::Failed)?);
     }
     looks(request, api)

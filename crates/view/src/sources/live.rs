@@ -123,11 +123,13 @@ pub trait LiveProcesses: Send + Sync {
     fn place(&self) -> String;
     /// All processes, also those that have ended.
     fn processes(&self) -> Result<Vec<LiveProcess>, String>;
+    /// The process that has a pid, or had it last.
+    fn latest(&self, pid: u32) -> Result<Option<ProcessKey>, String>;
     /// A snapshot of a process.
     fn snapshot(&self, pid: u32) -> Result<LiveSnapshot, String>;
     /// The timelines of all processes, or of one: at most `bins` bins each, of the last `last_ns` nanoseconds or of all time.
     fn timelines(&self, pid: Option<u32>, bins: u64, last_ns: Option<u64>) -> Result<Vec<LiveTimeline>, String>;
-    /// A look at a process.
+    /// A look at the process that has the pid, or had it last.
     fn look(&self, process: ProcessKey) -> Result<TakenLook, String>;
     /// The snapshot in the file of a look.
     fn open_look(&self, process: ProcessKey, file: &[u8]) -> Result<LiveSnapshot, String>;
