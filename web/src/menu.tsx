@@ -110,7 +110,7 @@ export function menuHandlers(subject: () => Subject | null) {
 export function MoreButton({ subject, style }: { subject: Subject; style?: { [name: string]: string } }) {
   return (
     <button type="button" class="more" tabIndex={-1} aria-label={`Actions for ${shown(subject.name)}`} aria-haspopup="menu" title="Actions (right click, Shift+F10)" style={style}
-      onPointerDown={(event) => event.preventDefault()} onClick={(event) => { event.stopPropagation(); openMenuAt(subject, event.currentTarget); }}>⋯</button>
+      onPointerDown={(event) => event.preventDefault()} onClick={(event) => { event.stopPropagation(); openMenuAt(subject, event.currentTarget); }} />
   );
 }
 

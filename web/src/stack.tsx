@@ -39,9 +39,9 @@ export function ownFrame(stack: Frame[]): Frame | undefined {
 }
 
 /** What a row is called: its pool, its function and place, or its key; and what tells it from another that would look the same. */
-export function RowName({ row, brief }: { row: Pick<Row, "key" | "frame" | "pool" | "detail">; brief?: boolean }) {
+export function RowName({ row }: { row: Pick<Row, "key" | "frame" | "pool" | "detail"> }) {
   // Where there is little room, what tells a row from another goes before its place.
-  const place = brief && row.detail && innerWidth < ROOMY ? "" : format.place(row.frame?.file, row.frame?.line);
+  const place = row.detail && innerWidth < ROOMY ? "" : format.place(row.frame?.file, row.frame?.line);
   const detail = row.detail && <small class="detail"> {clean(row.detail)}</small>;
   const pool = row.pool && <>{clean(row.pool)} · </>;
   if (!row.frame?.function) return <span class="name" title={clean(row.key)}>{pool}{shown(row.key)}{detail}</span>;

@@ -119,7 +119,7 @@ export function Table<Row>(props: Props<Row>) {
         })}
       </div>
       <div class="table-body" role="rowgroup" ref={body} tabIndex={0} aria-label={`${props.label}: rows`} onKeyDown={keys} onPointerLeave={() => setHovered(-1)} onScroll={(event) => setView({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}>
-        {count === 0 && <p class="nothing">{props.empty ?? "Nothing matches."}</p>}
+        {count === 0 && <div role="row"><div role="gridcell" class="nothing">{props.empty ?? "Nothing matches."}</div></div>}
         <div style={{ height: `${height}px`, position: "relative" }}>
           <div style={{ transform: `translateY(${offset}px)` }}>
             {indices.map((index) => {
@@ -128,11 +128,12 @@ export function Table<Row>(props: Props<Row>) {
                 <div role="row" key={index} aria-rowindex={index + 2} aria-selected={index === selected} class={`table-row${index === selected ? " selected" : ""}`} style={{ gridTemplateColumns: template, height: `${rowHeight}px` }}
                   onClick={() => row !== undefined && move(index)} onPointerEnter={() => setHovered(index)}
                   onContextMenu={props.subject && ((event) => { if (isRightClick(event)) openMenu(subjectAt(index), { x: event.clientX, y: event.clientY }); })}>
-                  {row === undefined ? <div role="gridcell" class="later">…</div> : columns.map((column) => <div role="gridcell" key={column.name} class={column.numeric ? "numeric" : ""}>{column.cell(row)}</div>)}
+                  {row === undefined ? <div role="gridcell" class="later">…</div> : columns.map((column, place) => (
+                    <div role="gridcell" key={column.name} class={column.numeric ? "numeric" : ""}>{column.cell(row)}{index === withMore && more && place === columns.length - 1 && <MoreButton subject={more} />}</div>
+                  ))}
                 </div>
               );
             })}
-            {more && <MoreButton subject={more} style={{ top: `${(withMore - first) * rowHeight + (rowHeight - 20) / 2}px` }} />}
           </div>
         </div>
       </div>

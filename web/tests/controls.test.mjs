@@ -12,6 +12,7 @@ test("a row has a menu: by right click, by keys, and by its button; Escape retur
   const opened = await page(view, "view=table&metric=peak&by=site");
   await opened.locator(".table-row").nth(1).click({ button: "right" });
   assert.deepEqual(await items(opened), ["Focus", "Only inside", "Not inside", "Only this site", "Not this site", "Hide in the flame graph", "Treat as allocator", "Show its blocks", "Show its timeline", "Source", "Copy name", "Copy stack"]);
+  if (process.env.PICTURES) await opened.screenshot({ path: `${process.env.PICTURES}/view-menu.png` });
   await opened.keyboard.press("Escape");
   assert.equal(await opened.locator("[role=menu]").count(), 0);
 

@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { api, choiceOf, folder, go, highwater, json, page, recording, settled, viewer } from "./support.mjs";
+import { api, choiceOf, folder, go, highwater, json, page, picture, recording, settled, viewer } from "./support.mjs";
 
 const made = folder();
 const file = join(made, "sourced.rs");
@@ -29,7 +29,7 @@ fn main() {
 `);
 execFileSync("rustc", ["--edition", "2024", "-O", "-g", file, "-o", join(made, "sourced")], { stdio: "pipe" });
 highwater("record", "--force", "-o", recording("sourced.hw"), "--", join(made, "sourced"));
-const view = await viewer([recording("sourced.hw")]);
+const view = await viewer([recording("sourced.hw")], { environment: { HIGHWATER_EDITOR: "", VISUAL: "", EDITOR: "vi" } });
 
 /** What the command line says of the lines of the file. */
 const reported = new Map(json("report", "sourced.hw", "--by", "line").lines.flatMap((row) => {
@@ -72,11 +72,38 @@ test("a frame's source opens beside its stack, with the memory of the lines", as
   await settled(tab);
   const first = shown.filter(([number, value]) => value > 0 && number > 1)[0][0];
   assert.equal(choiceOf(tab).get("source_file"), `${file}:${first}`);
-  assert.equal(await tab.getByRole("button", { name: "Open in editor" }).count(), 0);
-  if (process.env.SHOT) await tab.screenshot({ path: `${process.env.SHOT}/source.png` });
+  await picture(tab, "source");
+  // One that needs a terminal is not started.
+  await tab.getByRole("button", { name: "Open in editor" }).click();
+  await tab.locator(".source-panel .problem", { hasText: "no editor is configured" }).waitFor();
+  assert.match(await tab.locator(".source-panel .problem").textContent(), /--editor 'code -g \{file\}:\{line\}'/);
   await tab.keyboard.press("Escape");
   await settled(tab);
   assert.equal(await tab.locator(".source-panel").count(), 0);
+  await tab.done();
+});
+
+test("source lines follow A, the window and a comparison", async () => {
+  const tab = await page(view);
+  const values = () => tab.$$eval(".source-line[data-value]", (lines) => Object.fromEntries(lines.map((each) => [each.dataset.line, Number(each.dataset.value)])));
+  const lines = (document) => Object.fromEntries(document.lines.flatMap((row) => (row.name?.startsWith(`${file}:`) ? [[row.name.slice(file.length + 1), row]] : [])));
+  const panel = `source_self=1&source_file=${encodeURIComponent(`${file}:10`)}`;
+  // All but the last of the program's blocks.
+  const blocks = (await api(view, "blocks?sort=time&order=asc&limit=1000")).blocks.filter((block) => block.stack.some((frame) => frame.file === file));
+  const middle = blocks.at(-2).allocated_ns;
+  assert.ok(middle < blocks.at(-1).allocated_ns);
+  await go(tab, `view=table&at=${middle}&${panel}`);
+  const then = lines(json("report", "sourced.hw", "--by", "line", "--at", `${middle}ns`));
+  for (const [line, value] of Object.entries(await values())) assert.equal(value, then[line]?.live_bytes ?? 0, `line ${line} at ${middle}`);
+  await go(tab, `view=table&metric=allocated&from=1000&to=${middle}&${panel}`);
+  const within = lines(json("report", "sourced.hw", "--by", "line", "--from", "1000ns", "--to", `${middle}ns`));
+  const allocated = await values();
+  assert.ok(Object.keys(allocated).length >= 3);
+  for (const [line, value] of Object.entries(allocated)) assert.equal(value, within[line]?.allocated_bytes ?? 0, `line ${line} in the window`);
+  await go(tab, `view=compare&at=0&b=end&other=0&${panel}`);
+  const changed = await values();
+  assert.ok(Object.keys(changed).length >= 3);
+  for (const [line, value] of Object.entries(changed)) assert.equal(value, reported.get(Number(line))?.live_bytes ?? 0, `line ${line}, compared`);
   await tab.done();
 });
 
@@ -99,7 +126,6 @@ test("a stack's frame, and the flame graph, lead to the source; a file that is n
   await tab.keyboard.press("s");
   await settled(tab);
   assert.match(choiceOf(tab).get("source_file"), /sourced\.rs:2$/);
-  if (process.env.SHOT) await tab.screenshot({ path: `${process.env.SHOT}/flame.png` });
   await go(tab, "view=table&source_file=%2Fetc%2Fhostname:1");
   assert.match(await tab.locator(".source-panel").textContent(), /no frame of this source/);
   assert.equal(await tab.locator(".source-line").count(), 0);

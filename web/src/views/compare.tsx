@@ -177,6 +177,6 @@ function columnsOf(by: string, rows: Change[]): Column<Change>[] {
     { name: "after", title: "B", width: "92px", numeric: true, sortable: true, cell: (row) => <SideBytes value={row.after} samples={row.samples_after} /> },
     ...(has("counts") ? [{ name: "blocks", title: "Blocks", width: "92px", numeric: true, sortable: true, cell: (row: Change) => estimate.signedCount(row.blocks_after - row.blocks_before, sampled()) }] : []),
     { name: "what", title: "What", width: "64px", sortable: true, cell: (row) => row.what },
-    { name: "name", title: by[0].toUpperCase() + by.slice(1), width: "minmax(200px, 1fr)", cell: (row) => (by === "type" ? <TypeName name={row.key} /> : <><RowName row={row} />{!row.detail && <small class="caller"> {callers.get(row)}</small>}</>) },
+    { name: "name", title: by[0].toUpperCase() + by.slice(1), width: "minmax(200px, 1fr)", cell: (row) => (by === "type" ? <TypeName name={row.key} /> : <><RowName row={row} />{!row.detail && callers.get(row) && <small class="caller"> {callers.get(row)}</small>}</>) },
   ];
 }

@@ -1,15 +1,17 @@
 // What is live at the instant, by site: at the end of a program, what was never freed.
 import { Separator } from "../separator";
-import type { Leaks, LeakSite } from "../answers";
+import type { Headline, Leaks, LeakSite } from "../answers";
 import { useAnswer } from "../answer";
 import { addFilter, choice, choose, DEFAULT } from "../choice";
-import { length } from "../clock";
+import { length, when } from "../clock";
 import { SaveCsv, type CsvColumns } from "../csv";
 import * as estimate from "../estimate";
 import * as format from "../format";
 import { clean, shown } from "../names";
 import { about, instantOfLeaks } from "../question";
 import { foundRows } from "../matcher";
+import { saved } from "../saved";
+import { has } from "../sources";
 import { distinctCallers, FunctionActions, RowName, Stack } from "../stack";
 import { Search } from "../search";
 import { Table, type Column } from "../table";
@@ -26,10 +28,11 @@ export function LeaksView() {
   const picked = pick === "" ? -1 : sites.findIndex((site) => String(site.id) === pick);
   const site = sites[picked];
   const isAtEnd = choice.value.at === DEFAULT.at || choice.value.at === "end";
+  const before = useAnswer<Headline>(isAtEnd && has("timeline") && !saved ? about("headline", { at: null }) : null, 80).data?.before_teardown_ns ?? null;
   return (
     <div class={`leaks-view${answer.waiting ? " old" : ""}`}>
       <div class="tools">
-        <small>What is live at {isAtEnd ? "the end" : "A"} and how old it is. At the end of a program this was never freed. Caches and globals are in it, too: Growth shows what keeps growing.</small>
+        <small>What is live at {isAtEnd ? "the end" : "A"} and how old it is. At the end of a program this was never freed. Caches and globals are in it, too: Growth shows what keeps growing.{before !== null && <> The program frees most of its memory at its end. <button type="button" class="quiet" title="What is live before the program frees its memory at its end" onClick={() => choose({ at: before })}>before its tear-down, at {when(before)}</button></>}</small>
         <span class="stretch" />
         {search && answer.data && <small class="in-all">{format.plural(sites.length, "site")}, {estimate.bytes(sites.reduce((sum, each) => sum + each.live_bytes, 0))} in all</small>}
         <Search hint="Search functions" />
