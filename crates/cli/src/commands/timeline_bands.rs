@@ -91,7 +91,7 @@ fn chart(
     let columns: Vec<Vec<u64>> = (0..answer.at.len()).map(|bin| held(answer, bin)).collect();
     let label = units.label_of_bytes();
     let stacked = StackedChart { columns: &columns, height, label, label_width };
-    let axis = Chart { values: &answer.total.bytes, height, label, style: Style::Plain, label_width };
+    let axis = Chart { values: &answer.total.bytes, base: 0, height, label, style: Style::Plain, label_width };
     let mut text = stacked.lines(output.paint);
     text.push_str(&axis.axis(&[], output.paint));
     let ends = answer.t.first().copied().zip(answer.t.last().copied()).unwrap_or_default();
