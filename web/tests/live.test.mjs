@@ -105,7 +105,7 @@ test("a watched process shows its timeline and which sites grow; the figures are
   await until("a reading of the timeline", async () => (await api(view, `live/timeline?process=${key}`)).live_bytes.last.at(-1) === report.totals.live_bytes);
   // Every function, as the command has it.
   await opened.locator("#live-by").selectOption("function");
-  await until("functions", async () => /Session::open/.test(await opened.locator(".table-row").first().textContent()));
+  await opened.getByRole("columnheader", { name: "Function" }).waitFor();
   const answer = await api(view, `live/growth?process=${key}&by=function&limit=10000`);
   const byName = new Map(report.functions.map((each) => [each.name, each]));
   assert.ok(answer.rows.length > 3);
@@ -176,6 +176,9 @@ test("a link to a watched process, a program's own snapshot, and narrow windows"
   await opened.locator(".watch .table-row").first().waitFor();
   assert.ok(await opened.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
   await opened.getByRole("button", { name: "← All processes" }).click();
+  // The buttons are in sight.
+  const box = await processes(opened).getByRole("button", { name: "Snapshot now" }).boundingBox();
+  assert.ok(box.x + box.width <= 640, JSON.stringify(box));
   const own = opened.getByRole("grid", { name: "Snapshots of programs" }).locator(".table-row").first();
   await own.waitFor();
   assert.match(await own.textContent(), /\d\d:\d\d:\d\dwarmed up/);

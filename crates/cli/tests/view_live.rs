@@ -196,7 +196,7 @@ fn looks_show_how_every_function_grew_and_any_of_them_opens() {
             && last(&timeline["live_bytes"]) == growth["now"]["live_bytes"]
             && last(&timeline["rss_bytes"]).as_u64() > Some(1 << 20)
     });
-    let listed = collector.json("ps --json --timeline 20");
+    let listed = collector.json("ps --timeline 20");
     let listed = listed["processes"].as_array().unwrap().iter().find(|process| process["pid"] == pid).unwrap();
     assert_eq!(listed["timeline"]["live_bytes"]["last"].as_array().unwrap().last(), Some(&growth["now"]["live_bytes"]));
     assert!(collector.process(pid)["timeline"].is_null());

@@ -1,10 +1,12 @@
 // Answers that are asked for again and again while a process is watched. Only the last one is kept: a page may be open for days.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { ask, Failure } from "../api";
 import type { Question } from "../answer";
 
 export interface Followed<T> {
   data: T | null;
+  /** What `data` answers: it may be the answer before. */
+  asked: URLSearchParams | null;
   problem: string | null;
 }
 
@@ -22,16 +24,8 @@ export function useStamped<T>(question: Question | null, stamp: string): Followe
 }
 
 function useAsked<T>(question: Question | null, stamp: string, every: number): Followed<T> {
-  const [answer, setAnswer] = useState<Followed<T>>({ data: null, problem: null });
+  const [answer, setAnswer] = useState<Followed<T>>({ data: null, asked: null, problem: null });
   const text = question ? `${question.path}?${question.parameters}` : null;
-  const subject = question?.parameters.get("process") ?? "";
-  const shownSubject = useRef(subject);
-  if (shownSubject.current !== subject) {
-    // What was known of another process is not of this one.
-    shownSubject.current = subject;
-    answer.data = null;
-    answer.problem = null;
-  }
   useEffect(() => {
     if (question === null) return;
     const abort = new AbortController();
@@ -40,12 +34,12 @@ function useAsked<T>(question: Question | null, stamp: string, every: number): F
       if (!isHidden() || every === 0) {
         try {
           const data = await ask<T>(question.path, question.parameters, abort.signal);
-          if (!abort.signal.aborted) setAnswer({ data, problem: null });
+          if (!abort.signal.aborted) setAnswer({ data, asked: question.parameters, problem: null });
         } catch (error) {
           if (abort.signal.aborted) return;
           // With the server gone the page says so at the top, and what is on it stays.
           const line = error instanceof Failure && error.gone ? null : error instanceof Error ? error.message : String(error);
-          setAnswer((now) => ({ data: now.data, problem: line }));
+          setAnswer((now) => ({ ...now, problem: line }));
         }
       }
       if (every > 0 && !abort.signal.aborted) timer = window.setTimeout(again, every);

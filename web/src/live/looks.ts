@@ -39,7 +39,8 @@ export function useLooks(process: string, every: number, hasEnded: boolean): Wat
     const abort = new AbortController();
     let timer = 0;
     const again = async () => {
-      await take("live/look", every);
+      // The last state is wanted, however fresh the look before is.
+      await take("live/look", hasEnded ? null : every);
       if (!abort.signal.aborted && !hasEnded) timer = window.setTimeout(again, every * 1000);
     };
     // The looks of another page, or from before this page was opened, count on. Without an interval, there is one look, so that there is something to see.

@@ -9,6 +9,7 @@ import { Table, type Column } from "../table";
 import { about, ms, type Live, type LiveTimeline, type Process } from "./answers";
 import { compare, open, type Opened } from "./opening";
 import { Spark } from "./spark";
+import { fitting } from "./width";
 
 /** The snapshots that were taken of a process, or of all, the latest first. */
 export function snapshotsOf(pid: number | null): Source[] {
@@ -64,7 +65,7 @@ export function Processes({ live: known, told }: { live: Live; told: (problem: s
     running[0], running[1], running[2],
     { name: "live", title: "Live at the end", width: "104px", numeric: true, cell: live },
     { name: "blocks", title: "Blocks", width: "84px", numeric: true, cell: blocks },
-    { name: "ended", title: "Ended", width: "150px", numeric: true, cell: (process) => <span title={`${format.seconds(now - ms(process.exited_unix_ns!))} ago`}>{format.timeOfDay(ms(process.exited_unix_ns!))}</span> },
+    { name: "ended", title: "Ended", width: "136px", numeric: true, cell: (process) => <span title={`${format.seconds(now - ms(process.exited_unix_ns!))} ago`}>{format.timeOfDay(ms(process.exited_unix_ns!))}</span> },
     { name: "ran", title: "Ran for", width: "76px", numeric: true, cell: (process) => format.seconds(ms(process.exited_unix_ns! - process.since_unix_ns)) },
     { name: "actions", title: "", width: "176px", cell: (process) => (
       <span class="actions">
@@ -84,10 +85,10 @@ export function Processes({ live: known, told }: { live: Live; told: (problem: s
         {known.collector && <small class="in-all" title={`Of the collector at ${clean(known.collector)}`}>{format.plural(known.processes.length, "process", "processes")}, {about(estimate)}{format.bytes(known.processes.reduce((sum, each) => sum + each.live_bytes, 0))} live in all</small>}
         {known.no_timelines && <small class="problem">No timelines: {clean(known.no_timelines)}. Start the collector anew with this version.</small>}
       </div>
-      <Table label="Processes" columns={running} count={known.processes.length} row={(index) => known.processes[index]} rowHeight={36} empty="" />
+      <Table label="Processes" columns={fitting(running, ["spark", "blocks", "rss", "mode"])} count={known.processes.length} row={(index) => known.processes[index]} rowHeight={36} empty="" />
       {known.processes.length === 0 && !known.problem && <p class="nothing">No live process. Start one with <code>highwater run PROGRAM</code>; a Rust program can also call <code>highwater::live()</code>. It appears here within a second.</p>}
       {known.refused.length > 0 && <><h2>Cannot be read</h2><Table label="Processes that cannot be read" columns={refused} count={known.refused.length} row={(index) => known.refused[index]} /></>}
-      {known.ended.length > 0 && <><h2>Ended, with their last state</h2><Table label="Ended processes" columns={ended} count={known.ended.length} row={(index) => known.ended[index]} rowHeight={36} /></>}
+      {known.ended.length > 0 && <><h2>Ended, with their last state</h2><Table label="Ended processes" columns={fitting(ended, ["spark", "blocks", "ran"])} count={known.ended.length} row={(index) => known.ended[index]} rowHeight={36} /></>}
     </>
   );
 }

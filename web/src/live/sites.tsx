@@ -1,7 +1,7 @@
 // The sites of a live process with their growth, as a table.
 import { useMemo } from "preact/hooks";
 import type { GrowingRow } from "../answers";
-import { choice, choose } from "../choice";
+import { choice, choose, type Grouping } from "../choice";
 import * as format from "../format";
 import { clean, shown } from "../names";
 import { Separator } from "../separator";
@@ -12,8 +12,9 @@ import { about, type LiveGrowth } from "./answers";
 
 export const SORTS = ["growth", "lately", "live", "blocks", "name"];
 
-export function GrowingSites({ data }: { data: LiveGrowth }) {
-  const { by, sort, order, search, pick } = choice.value;
+/** `by`: what the rows are; another grouping may be chosen already. */
+export function GrowingSites({ data, by }: { data: LiveGrowth; by: Grouping }) {
+  const { sort, order, search, pick } = choice.value;
   const column = SORTS.includes(sort) ? sort : "growth";
   const isEstimate = data.now_look.is_estimate || data.opened_look.is_estimate;
   const columns = useMemo(() => columnsOf(by, data.rows, isEstimate), [data, by]);
@@ -51,7 +52,7 @@ function columnsOf(by: string, rows: GrowingRow[], isEstimate: boolean): Column<
   const callers = new Map(by === "site" ? distinctCallers(rows).map((text, index) => [rows[index], text]) : []);
   const changed = (bytes: number) => <span class={bytes > 0 ? "grown" : bytes < 0 ? "shrunk" : ""}>{change(bytes, isEstimate)}</span>;
   return [
-    { name: "growth", title: "Since opened", width: "104px", numeric: true, sortable: true, hint: "How many more bytes are live than at the first look", cell: (row) => <b>{changed(row.growth_bytes)}</b> },
+    { name: "growth", title: "Since opened", width: "104px", numeric: true, sortable: true, hint: "How many more bytes are live than at the first look", cell: (row) => (row.growth_bytes === 0 ? "0 B" : <b>{changed(row.growth_bytes)}</b>) },
     { name: "lately", title: "Lately", width: "92px", numeric: true, sortable: true, hint: "How many more bytes are live than some looks ago", cell: (row) => changed(row.lately_bytes) },
     { name: "live", title: "Live", width: "88px", numeric: true, sortable: true, cell: (row) => `${about(isEstimate)}${format.bytes(row.live_bytes)}` },
     { name: "blocks", title: "Blocks", width: "84px", numeric: true, sortable: true, cell: (row) => `${about(isEstimate)}${format.count(row.live_blocks)}` },

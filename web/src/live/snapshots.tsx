@@ -11,6 +11,7 @@ import { ms, type OwnSnapshot } from "./answers";
 import { usePolled } from "./following";
 import { open } from "./opening";
 import { snapshotsOf } from "./processes";
+import { fitting } from "./width";
 
 const EVERY_MS = 3000;
 
@@ -34,7 +35,7 @@ export function OwnSnapshots({ own, told }: { own: OwnSnapshot[]; told: (problem
   };
   const columns: Column<OwnSnapshot>[] = [
     { name: "id", title: "Number", width: "64px", numeric: true, cell: (one) => one.id },
-    { name: "taken", title: "Taken", width: "150px", numeric: true, cell: (one) => format.timeOfDay(ms(one.taken_unix_ns)) },
+    { name: "taken", title: "Taken", width: "136px", numeric: true, cell: (one) => format.timeOfDay(ms(one.taken_unix_ns)) },
     { name: "name", title: "Name", width: "minmax(120px, 1fr)", cell: (one) => <b class="name" title={clean(one.name)}>{clean(one.name)}</b> },
     { name: "program", title: "Program", width: "minmax(90px, 180px)", cell: (one) => <span class="name">{clean(one.program)}</span> },
     { name: "pid", title: "Process", width: "72px", numeric: true, cell: (one) => one.pid },
@@ -43,12 +44,12 @@ export function OwnSnapshots({ own, told }: { own: OwnSnapshot[]; told: (problem
     { name: "open", title: "", width: "90px", cell: (one) => <span class="actions"><button type="button" disabled={busy >= 0} onClick={(event) => { event.stopPropagation(); void opening(one); }}>{busy === one.id ? "opening …" : "Open"}</button></span> },
   ];
   if (list.length === 0) return null;
-  return <><h2>Snapshots that programs took of themselves</h2><Table label="Snapshots of programs" columns={columns} count={list.length} row={(index) => list[index]} rowHeight={30} /></>;
+  return <><h2>Snapshots that programs took of themselves</h2><Table label="Snapshots of programs" columns={fitting(columns, ["id", "pid", "blocks"])} count={list.length} row={(index) => list[index]} rowHeight={30} /></>;
 }
 
 const TAKEN: Column<Source>[] = [
   { name: "pid", title: "Process", width: "72px", numeric: true, cell: (taken) => taken.pid },
-  { name: "taken", title: "Taken", width: "150px", numeric: true, cell: (taken) => { const at = takenAt(taken); return at === null ? "" : format.timeOfDay(at); } },
+  { name: "taken", title: "Taken", width: "136px", numeric: true, cell: (taken) => { const at = takenAt(taken); return at === null ? "" : format.timeOfDay(at); } },
   { name: "name", title: "Name", width: "minmax(160px, 1fr)", cell: (taken) => <span class="name">{titleOf(taken)}</span> },
   { name: "live", title: "Live", width: "84px", numeric: true, cell: (taken) => <b>{format.bytes(taken.live_at_end?.bytes ?? 0)}</b> },
   { name: "blocks", title: "Blocks", width: "84px", numeric: true, cell: (taken) => format.count(taken.live_at_end?.blocks ?? 0) },
@@ -67,5 +68,5 @@ const TAKEN: Column<Source>[] = [
 export function TakenSnapshots() {
   const taken = snapshotsOf(null);
   if (taken.length === 0) return null;
-  return <><h2>Snapshots of this session</h2><Table label="Snapshots" columns={TAKEN} count={taken.length} row={(index) => taken[index]} rowHeight={30} /></>;
+  return <><h2>Snapshots of this session</h2><Table label="Snapshots" columns={fitting(TAKEN, ["pid", "taken", "blocks"])} count={taken.length} row={(index) => taken[index]} rowHeight={30} /></>;
 }

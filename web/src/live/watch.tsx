@@ -91,7 +91,7 @@ export function Watch({ live, own }: { live: Live | null; own: OwnSnapshot[] }) 
         {data && <Totals data={data} />}
       </div>
       {!latest && watched.problem === null && !isUnknown && <p class="nothing">Looking at the process …</p>}
-      {!isFlame && data && <GrowingSites data={data} />}
+      {!isFlame && data && <GrowingSites data={data} by={(growth.asked?.get("by") ?? "site") as Grouping} />}
       {!isFlame && data && data.count > data.rows.length && <p class="told">The first {format.count(data.rows.length)} of {format.count(data.count)} rows; a search finds the others.</p>}
       {isFlame && tree.data && (tree.data.total > 0 ? <LiveFlame tree={tree.data} isGrowth={tree.data.node_before !== undefined && tree.data.node_before !== null} /> : <p class="nothing">Nothing is live.</p>)}
     </div>
