@@ -76,6 +76,15 @@ try:
     measure("the same again, as a flame graph", "≤ 1 s", [f"tree?metric=allocated&filter=size:1000..&{in_window[3]}"])
     measure("allocated in the whole, by lifetime", "≤ 1 s", ["rows?metric=allocated&filter=lifetime:..1000"])
     measure("timeline of the whole, by size", "≤ 1 s", ["timeline?points=1000&filter=size:1000.."])
+    measure("stacked by function, the whole", "≤ 300 ms", ["bands?by=function"] * 5)
+    measure("stacked by site, the whole", "≤ 300 ms", ["bands?by=site"] * 3)
+    measure("stacked by thread, a random window", "≤ 300 ms", [f"bands?by=thread&{window}" for window in in_window])
+    measure("stacked by function, a random window", "≤ 300 ms", [f"bands?by=function&{window}" for window in in_window])
+    measure("stacked by function, a random millisecond", "≤ 300 ms", [f"bands?by=function&from={at}&to={at + 10**6}" for at in instants[:6]])
+    measure("stacked by function, a random half second", "≤ 300 ms", [f"bands?by=function&from={at}&to={at + 5 * 10**8}" for at in instants[:6]])
+    measure("stacked by site, one thread, a random window", "≤ 300 ms", [f"bands?by=site&filter=thread:4242&{window}" for window in in_window[:4]])
+    measure("stacked by function, by size, the whole", "≤ 1 s", ["bands?by=function&filter=size:1000.."])
+    measure("stacked by function, by lifetime, the whole", "≤ 1 s", ["bands?by=function&filter=lifetime:..1000000"])
     memory = re.search(r"VmHWM:\s+(\d+)", open(f"/proc/{server.pid}/status").read())[1]
     files = [os.stat(f"/proc/{server.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{server.pid}/fd")]
     unnamed = sum(file.st_size for file in files if file.st_nlink == 0)

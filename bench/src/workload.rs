@@ -247,7 +247,7 @@ impl Workload {
 
     fn free(&mut self, block: Live) -> EventKind {
         self.threads[self.thread].freed.entry(chunk(block.size)).or_default().push(block.address);
-        EventKind::Deallocate { address: block.address, claimed_size: None }
+        EventKind::free(block.address, None)
     }
 }
 

@@ -45,7 +45,7 @@ fn more_events(known_address: u64, strings: &highwater_model::StringTable) -> [E
         EventKind::Allocate(place(known_address)),
         EventKind::Mark { name },
         EventKind::Allocate(place(0x5000)),
-        EventKind::Deallocate { address: 0x5000, claimed_size: None },
+        EventKind::free(0x5000, None),
     ]
     .map(|kind| Event { time: Nanos(7), thread: ThreadId(1), kind })
 }

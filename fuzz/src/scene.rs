@@ -52,7 +52,8 @@ impl Scene {
             self.happens(time + 30, 1, EventKind::Mark { name: mark });
             self.happens(time + 40, 2, EventKind::Gauge { name: gauge, value: 1 << (5 * round) });
             let address = if round % 3 == 0 { base + 0x1000 } else { new.address };
-            self.happens(time + 50, 1, EventKind::Deallocate { address, claimed_size: None });
+            let stack = self.stacks[round as usize % self.stacks.len()];
+            self.happens(time + 50, 1, EventKind::Deallocate { address, claimed_size: None, stack });
         }
     }
 
@@ -62,8 +63,8 @@ impl Scene {
         self.happens(50, 1, EventKind::Allocate(first));
         self.happens(60, 1, EventKind::Allocate(second));
         self.happens(40, 2, EventKind::Allocate(self.place(0x20, 9, 2)));
-        self.happens(70, 2, EventKind::Deallocate { address: 0x20, claimed_size: Some(8) });
-        self.happens(70, 2, EventKind::Deallocate { address: 0x99, claimed_size: None });
+        self.happens(70, 2, EventKind::free(0x20, Some(8)));
+        self.happens(70, 2, EventKind::free(0x99, None));
         let new = self.place(0x30, 7, 2);
         self.happens(80, 3, EventKind::Reallocate { old_address: 0x98, claimed_old_size: None, new });
         self.happens(80, 3, EventKind::Reallocate { old_address: 0x30, claimed_old_size: Some(1), new: second });
@@ -87,7 +88,7 @@ impl Scene {
             if number % 4 == 1 {
                 self.happens(number * 50 + 5, 0, EventKind::Promote { address: old, tag: tags[1] });
             } else if number % 4 == 3 {
-                self.happens(number * 50 + 9, 1, EventKind::Deallocate { address: old, claimed_size: None });
+                self.happens(number * 50 + 9, 1, EventKind::free(old, None));
             }
         }
         self.happens(9000, 1, EventKind::Promote { address: 0xdead, tag: tags[1] });
@@ -100,7 +101,7 @@ impl Scene {
             self.happens(number * 7, 1 + number % 3, EventKind::Allocate(place));
             if number % 2 == 1 {
                 let address = 0x1000 + (number - 1) * 48;
-                self.happens(number * 7 + 2, 1, EventKind::Deallocate { address, claimed_size: None });
+                self.happens(number * 7 + 2, 1, EventKind::free(address, None));
             }
         }
     }

@@ -13,6 +13,8 @@ export interface Source {
   pid?: number | null;
   host?: string | null;
   started?: string | null;
+  /** The name that a program gave a snapshot of itself. */
+  snapshot_name?: string | null;
   /** The first instant there is, and the last. */
   begins_ns?: Nanos;
   duration_ns: Nanos;
@@ -54,21 +56,6 @@ export interface SourceCode extends SourceLines {
   text: string | null;
   problem: { kind: string; what: string } | null;
   has_editor: boolean;
-}
-
-export interface Process {
-  pid: number;
-  name: string;
-  since_unix_ns: number;
-  live_bytes: number;
-  live_blocks: number;
-  mode: string;
-}
-
-export interface Live {
-  collector: string | null;
-  processes: Process[];
-  problem: string | null;
 }
 
 export interface ObjectType {

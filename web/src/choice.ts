@@ -11,6 +11,12 @@ export type Grouping = (typeof GROUPINGS)[number];
 /** The parts of the view of resident memory. */
 export const RSS_PARTS = ["rows", "sites", "types", "files", "map"] as const;
 export type RssPart = (typeof RSS_PARTS)[number];
+/** What a flame graph of a live process shows: what is live, or how that grew since it was opened, or lately. */
+export const GROWN = ["live", "opened", "lately"] as const;
+/** The seconds between two looks at a live process, the looks that "lately" goes back, and the seconds of its timeline. */
+export const EVERY = [0, 1, 5, 30, 300];
+export const LATELY = [1, 5, 10];
+export const SPANS = [0, 600, 7200];
 /** An instant, or the name of one: that of most live memory, that of most resident memory, the end of the window. */
 export type NamedInstant = "peak" | "rss-peak" | "end";
 export type Instant = Nanos | NamedInstant;
@@ -54,6 +60,22 @@ export interface Choice {
   /** How Compare shows what changed. */
   compared: "table" | "flame";
   part: RssPart;
+  /** Which blocks are listed: those that are live at A, or all that ever were. */
+  listed: "live" | "ever";
+  /** The live process that is watched, by its key; empty for the list of all. */
+  process: string;
+  /** The seconds between two looks at it; 0 for none. */
+  every: number;
+  /** Growth lately is since this many looks ago. */
+  lately: number;
+  /** What the flame graph of a live process shows. */
+  grown: (typeof GROWN)[number];
+  /** The seconds that its timeline shows; 0 for all. */
+  span: number;
+  /** What the timeline is stacked by; empty for not at all. */
+  stack: Grouping | "";
+  /** Rows in lanes below the timeline instead of bands in it. */
+  lanes: boolean;
   /** Gauges that are shown although they usually are not, or the other way round. */
   curves: string[];
   /** A row, an object, a block that is looked at closely. */
@@ -68,7 +90,7 @@ export interface Choice {
 
 export const DEFAULT: Choice = {
   view: "overview", source: 0, from: null, to: null, left: null, right: null, at: "peak", b: null, other: null, metric: "live", measure: "bytes", filters: [],
-  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], allocators: [], raw_names: false, merge: false, library: false, lines: false, node: "", compared: "table", part: "rows", curves: [], pick: "", source_file: "", source_self: false,
+  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], allocators: [], raw_names: false, merge: false, library: false, lines: false, node: "", compared: "table", part: "rows", stack: "", lanes: false, process: "", every: 5, lately: 1, grown: "opened", span: 0, listed: "live", curves: [], pick: "", source_file: "", source_self: false,
   theme: "", palette: "",
 };
 
@@ -76,7 +98,7 @@ const LISTS: { [key in keyof Choice]?: string } = { filters: "filter", hide: "hi
 
 /** The columns that something can be sorted by, whatever the view; each view has some of them. */
 const SORTS = [
-  "address", "after", "allocated", "average", "before", "blocks", "bytes", "change", "dropped", "growth", "lifetime", "live", "made", "name", "objects", "pinned", "private", "resident", "score", "self", "share", "shared", "size", "slack", "steadiness", "total", "value", "what",
+  "address", "after", "allocated", "average", "before", "blocks", "bytes", "change", "dropped", "growth", "lately", "lifetime", "live", "made", "name", "objects", "pinned", "private", "resident", "score", "self", "share", "shared", "size", "slack", "steadiness", "total", "value", "what",
 ];
 
 const NUMBER = /^\d{1,19}$/;
@@ -149,7 +171,22 @@ export function parseChoice(fragment: string, wrong: string[] = []): Choice {
   choice.node = given.get("node") ?? "";
   choice.compared = oneOf("compared", ["table", "flame"], DEFAULT.compared);
   choice.part = oneOf("part", RSS_PARTS, DEFAULT.part);
+  choice.listed = oneOf("listed", ["live", "ever"], DEFAULT.listed);
+  choice.stack = given.get("stack") ? oneOf("stack", GROUPINGS, "" as never) : "";
+  choice.lanes = given.get("lanes") === "1";
   choice.curves = given.getAll("curve");
+  const among = (name: "every" | "lately" | "span", allowed: number[]) => {
+    const value = natural(name);
+    if (value !== null && !allowed.includes(value)) note(name, String(value));
+    return value !== null && allowed.includes(value) ? value : DEFAULT[name];
+  };
+  choice.every = among("every", EVERY);
+  choice.lately = among("lately", LATELY);
+  choice.span = among("span", SPANS);
+  choice.grown = oneOf("grown", GROWN, DEFAULT.grown);
+  const process = given.get("process") ?? "";
+  if (process === "" || /^\d{1,10}-\d{1,20}$/.test(process)) choice.process = process;
+  else note("process", process);
   choice.pick = given.get("pick") ?? "";
   choice.source_file = given.get("source_file") ?? "";
   choice.source_self = given.get("source_self") === "1";
@@ -190,7 +227,7 @@ export const ignored = signal<string[]>([]);
 export const choice = signal<Choice>(chosenInAddress());
 
 /** What a saved page has is of one window, one instant of it, and certain filters; of another file, of all of it. */
-const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], types: [], timeline: ["filters"], rss: ["at", "allocators", "raw_names"], "rss/map": ["at", "allocators", "raw_names"], peak: ["from", "to", "filters"], headline: ["from", "to", "filters", "allocators", "raw_names"], compare: ["from", "to", "filters", "allocators", "raw_names"] };
+const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], types: [], timeline: ["filters"], bands: ["filters", "allocators", "raw_names"], rss: ["at", "allocators", "raw_names"], "rss/map": ["at", "allocators", "raw_names"], peak: ["from", "to", "filters"], headline: ["from", "to", "filters", "allocators", "raw_names"], compare: ["from", "to", "filters", "allocators", "raw_names"] };
 
 /** Whether the answers of a saved page are answers to what is chosen now. */
 export function isSavedChoice(path: string): boolean {
@@ -213,6 +250,7 @@ const FORGOTTEN: { [key in keyof Choice]?: (keyof Choice)[] } = {
   lines: ["node"],
   allocators: ["node", "pick"],
   raw_names: ["node", "pick"],
+  process: ["sort", "order", "pick", "search", "node"],
 };
 
 /** A choice that the back button undoes; one of a drag (`step` false) replaces the one before. */

@@ -81,6 +81,23 @@ export function instant(ns: number, resolution: number): string {
   return `${(ns / scale).toFixed(digits)}${unit}`;
 }
 
+/** A time of the day in milliseconds since 1970: 13:05:12; of another day, with its date. */
+export function timeOfDay(ms: number, withSeconds = true): string {
+  const then = new Date(ms);
+  const clock = `${pad(then.getHours())}:${pad(then.getMinutes())}${withSeconds ? `:${pad(then.getSeconds())}` : ""}`;
+  if (then.toDateString() === new Date().toDateString()) return clock;
+  return `${then.getFullYear()}-${pad(then.getMonth() + 1)}-${pad(then.getDate())} ${clock}`;
+}
+
+/** How long something took, in whole seconds: 18s, 3m 05s, 2h 10m, 3d 04h. */
+export function seconds(ms: number): string {
+  const whole = Math.max(0, Math.round(ms / 1000));
+  if (whole < 60) return `${whole}s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)}m ${pad(whole % 60)}s`;
+  if (whole < 86_400) return `${Math.floor(whole / 3600)}h ${pad(Math.floor(whole / 60) % 60)}m`;
+  return `${Math.floor(whole / 86_400)}d ${pad(Math.floor(whole / 3600) % 24)}h`;
+}
+
 function trimmed(value: number, digits: number): string {
   return value.toFixed(digits);
 }

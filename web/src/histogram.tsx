@@ -1,4 +1,5 @@
 // Bars of a histogram. Dragging over them chooses a range.
+import "./histogram.css";
 import { useState } from "preact/hooks";
 import * as estimate from "./estimate";
 
@@ -12,6 +13,8 @@ export interface Bar {
 interface Props {
   title: string;
   bars: Bar[];
+  /** No value is greater: the last bar ends there. */
+  limit?: number;
   /** How an end of a range is written. */
   shown: (value: number) => string;
   /** The range that is chosen now. */
@@ -20,8 +23,12 @@ interface Props {
   measure: "bytes" | "blocks";
 }
 
-export function Histogram({ title, bars, shown, chosen, onChoose, measure }: Props) {
+/** The most labels of an axis. */
+const LABELS = 6;
+
+export function Histogram({ title, bars: given, limit = Infinity, shown, chosen, onChoose, measure }: Props) {
   const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
+  const bars = given.map((bar) => ({ ...bar, to: Math.min(bar.to, Math.max(limit, bar.from)) }));
   const first = bars.findIndex((bar) => bar.blocks > 0);
   const last = bars.findLastIndex((bar) => bar.blocks > 0);
   const visible = first < 0 ? [] : bars.slice(first, last + 1);
@@ -46,7 +53,7 @@ export function Histogram({ title, bars, shown, chosen, onChoose, measure }: Pro
   };
   return (
     <section class="histogram" aria-label={title}>
-      <h2>{title} <small>{chosen ? <button type="button" class="quiet" onClick={() => onChoose(null)}>all</button> : "drag to choose"}</small></h2>
+      <h2>{title} <small>{chosen ? <button type="button" class="quiet" onClick={() => onChoose(null)}>all</button> : "drag to choose"}{visible.length > 0 && `; highest bar: ${measure === "bytes" ? estimate.bytes(highest) : estimate.plural(highest, "block")}`}</small></h2>
       {visible.length === 0 ? <p class="nothing">Nothing.</p> : (
         <>
           <div class={`bars${chosen || drag ? " some" : ""}`} role="listbox" aria-label={`${title}: ranges`} aria-orientation="horizontal"
@@ -60,9 +67,17 @@ export function Histogram({ title, bars, shown, chosen, onChoose, measure }: Pro
               </div>
             ))}
           </div>
-          <div class="bars-ends"><span data-exact>{shown(visible[0].from)}</span><span>highest bar: {measure === "bytes" ? estimate.bytes(highest) : estimate.plural(highest, "block")}</span><span data-exact>{shown(visible[visible.length - 1].to)}</span></div>
+          <div class="bars-axis" aria-hidden="true" data-exact>{ticksOf(visible).map(({ at, value }) => <span key={at} style={{ left: `${at * 100}%` }}>{shown(value)}</span>)}</div>
         </>
       )}
     </section>
   );
+}
+
+/** Labels below the bars, whose ranges double: at the start of every so many, and at the end. `at` is a part of the width. */
+function ticksOf(bars: Bar[]): { at: number; value: number }[] {
+  const step = Math.max(1, Math.ceil(bars.length / LABELS));
+  const starts = bars.map((bar, index) => ({ at: index / bars.length, value: bar.from, index }));
+  const shown = starts.filter(({ index }) => index % step === 0 && (index === 0 || bars.length - index >= step));
+  return [...shown, { at: 1, value: bars[bars.length - 1].to }];
 }

@@ -23,8 +23,9 @@ export function actionsOf(subject: Subject): Action[] {
   const { function: name, site, stack, filter } = subject;
   const actions: (Action | false)[] = [];
   const narrow = filterOf(subject);
-  // The data of a saved page is of one choice.
-  if (!saved) {
+  // The data of a saved page is of one choice. Filters and other views are about the chosen file, and a look at a live process is none.
+  const isLook = choice.value.view === "live";
+  if (!saved && !isLook) {
     if (name) {
       actions.push(
         { name: "Focus", key: "f", hint: "Flame graph with callers above and callees below", run: () => choose({ view: "flame", focus: name }) },
@@ -52,7 +53,7 @@ export function actionsOf(subject: Subject): Action[] {
     }
   }
   const { frame } = subject;
-  if (frame && hasSource(frame)) actions.push({ name: "Source", key: "s", begins: true, hint: "The lines of its file, and what they hold", run: () => openSource(frame) });
+  if (frame && hasSource(frame) && !isLook) actions.push({ name: "Source", key: "s", begins: true, hint: "The lines of its file, and what they hold", run: () => openSource(frame) });
   actions.push({ name: "Copy name", begins: true, run: () => void copyText(subject.name, "The name:") });
   if (stack && stack.length > 0) actions.push({ name: "Copy stack", run: () => void copyText(stackText(stack), "The stack:") });
   return actions.filter((action) => action !== false);

@@ -264,6 +264,56 @@ export type Timeline = {
   approximate: boolean;
 };
 
+/** Live memory in each bin. */
+export type BandCurve = {
+  /** Bytes. */
+  bytes: Array<number>;
+  /** Blocks. */
+  blocks: Array<number>;
+};
+
+/** The live memory of one row. */
+export type Band = {
+  /** Its name, for people. */
+  key: string;
+  /** The number of a site or thread. */
+  id: number | null;
+  /** For sites: the frame that names it. */
+  frame?: Frame | null | null;
+  /** For sites that would look like another: what differs. */
+  detail?: string;
+  /** Bytes. */
+  bytes: Array<number>;
+  /** Blocks. */
+  blocks: Array<number>;
+};
+
+/** What is live and in no band: the total less all bands. Estimates are rounded one by one, so a rest of nothing may be some bytes below zero. */
+export type RestBand = {
+  /** How many rows it has. */
+  count: number;
+  /** Bytes. */
+  bytes: Array<number>;
+  /** Blocks. */
+  blocks: Array<number>;
+};
+
+/** Live memory over time by row. */
+export type Bands = {
+  /** What a band is: `function`, `thread`, … */
+  by: string;
+  /** The times that separate the bins, one more than there are bins. */
+  t: Array<number>;
+  /** The instant of each bin: the values are those after all events up to and including it. */
+  at: Array<number>;
+  /** All live memory that passes the filters, for each bin. */
+  total: BandCurve;
+  /** The rows that hold the most at any of these instants, largest first. */
+  bands: Array<Band>;
+  /** What is in no band. */
+  rest: RestBand;
+};
+
 /** Nodes that are too small to be shown. */
 export type LeftOutNodes = {
   /** Their number. */
@@ -372,6 +422,8 @@ export type Block = {
   site: number;
   /** The number of blocks that it stands for. */
   weight: number;
+  /** The frame that names its site. */
+  frame: Frame | null;
   /** The number of its stack. */
   stack: Frame[];
 };
@@ -386,6 +438,69 @@ export type Blocks = {
   estimated_blocks: number;
   /** The blocks. */
   blocks: Array<Block>;
+};
+
+/** Something that happened to a block. */
+export type LifeEvent = {
+  /** `allocated`, `reallocated`, `promoted`, `freed`, or `evicted`: another block got its address, so it must have been freed before. `known` for a block
+ * that was live before the recording began. */
+  what: string;
+  /** When. */
+  time_ns: number;
+  /** The thread that did it; null if it is not known. */
+  thread: number | null;
+  /** The address of the block after it; for its end, before it. */
+  address: string;
+  /** Its size. */
+  size: number;
+  /** The size before it; null if it was not resized. */
+  old_size: number | null;
+  /** The address before it; null if the block did not move. */
+  old_address: string | null;
+  /** Its heap. */
+  heap: string;
+  /** The number of the stack that did it; null if it was not recorded. */
+  site: number | null;
+  /** The frame that names this stack. */
+  frame: Frame | null;
+  /** The number of this stack in the table. */
+  stack: Frame[];
+};
+
+/** A block that lay at the same address at another time. */
+export type Occupant = {
+  /** The block, as it was then. */
+  block: Block;
+  /** Since when it lay there, with this size. */
+  since_ns: number;
+  /** Until when; null if it stays. */
+  until_ns: number | null;
+  /** Why it left: `freed`, `evicted`, `reallocated` or `promoted`. */
+  left: string | null;
+};
+
+/** The life of a block. */
+export type Biography = {
+  /** The block in its last state. */
+  block: Block;
+  /** For a block that was named by an address: `then` if it lay there at the instant, or `before`, or `after`. */
+  found: string | null;
+  /** Its past and future are known. False for a snapshot, which knows one instant. */
+  has_history: boolean;
+  /** Every reallocation is known. False for samples. */
+  has_reallocations: boolean;
+  /** Every block is known: none can be missing before or after it. False for samples. */
+  has_every_block: boolean;
+  /** Addresses are those of a memory, where a block may get the address of an earlier one. */
+  has_addresses: boolean;
+  /** What happened to it, in order. */
+  events: Array<LifeEvent>;
+  /** The number of reallocations between the last two events that are not listed. */
+  left_out: number;
+  /** The last block at its first address before it. */
+  before: Occupant | null;
+  /** The first block at its last address after it. */
+  after: Occupant | null;
 };
 
 /** Blocks of similar sizes. */
@@ -488,6 +603,52 @@ export type Compare = {
   rows: Array<Change>;
   /** A flame graph of both sides. */
   tree: Tree;
+};
+
+/** A row with its growth. */
+export type GrowingRow = {
+  /** Its name, for people. */
+  key: string;
+  /** The number of a site or thread in the latest look. */
+  id: number | null;
+  /** Bytes that are live now. */
+  live_bytes: number;
+  /** Blocks that are live now. */
+  live_blocks: number;
+  /** How many more bytes are live than at the first look. */
+  growth_bytes: number;
+  /** How many more blocks. */
+  growth_blocks: number;
+  /** How many more bytes are live than some looks ago. */
+  lately_bytes: number;
+  /** How many more blocks. */
+  lately_blocks: number;
+  /** For sites: the frame that names it. */
+  frame?: Frame | null | null;
+  /** For sites: the number of the stack. */
+  stack?: Frame[];
+  /** For sites: the pool that took the memory. */
+  pool?: string;
+  /** For sites that would look like another: what differs. */
+  detail?: string;
+};
+
+/** The rows of a live process, and how they grew. */
+export type SiteGrowth = {
+  /** The whole at the first look. */
+  opened: CompareSide;
+  /** The whole some looks ago. */
+  lately: CompareSide;
+  /** The whole now. */
+  now: CompareSide;
+  /** How many rows there are, also those that are not in `rows`. */
+  count: number;
+  /** The live bytes of all these rows. */
+  found_bytes: number;
+  /** The growth of all these rows since the first look. */
+  found_growth: number;
+  /** The rows. */
+  rows: Array<GrowingRow>;
 };
 
 /** The memory of a line, or of a file. */

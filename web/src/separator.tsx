@@ -1,50 +1,82 @@
-// The edge of a side panel: a drag or the arrow keys make it wider or narrower. The width is remembered where the browser allows that.
-import { signal } from "@preact/signals";
+// The edge of a pane: a drag or the arrow keys make the pane larger or smaller. Its size is remembered where the browser allows that.
+import { signal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
-const KEY = "highwater-side";
-const LEAST = 200;
-const MOST = 1200;
 const STEP = 20;
 
-function remembered(): number | null {
-  try {
-    const value = Number(localStorage.getItem(KEY));
-    return value >= LEAST && value <= MOST ? value : null;
-  } catch {
-    return null;
-  }
+/** A pane whose size the user chooses. */
+export interface Pane {
+  /** Null: as large as the page makes it. */
+  size: Signal<number | null>;
+  least: number;
+  most: number;
+  resize: (wanted: number) => void;
 }
 
-const width = signal<number | null>(remembered());
-
-function setWidth(wanted: number): void {
-  width.value = Math.round(Math.max(LEAST, Math.min(MOST, innerWidth * 0.45, wanted)));
-  try {
-    localStorage.setItem(KEY, String(width.value));
-  } catch {
-    // It holds until the page is closed.
-  }
+/** `limit` is the most that fits into the window now. */
+export function pane(key: string, least: number, most: number, limit: () => number): Pane {
+  const remembered = (): number | null => {
+    try {
+      const value = Number(localStorage.getItem(key));
+      return value >= least && value <= most ? value : null;
+    } catch {
+      return null;
+    }
+  };
+  const size = signal<number | null>(remembered());
+  const resize = (wanted: number) => {
+    size.value = Math.round(Math.max(least, Math.min(most, limit(), wanted)));
+    try {
+      localStorage.setItem(key, String(size.value));
+    } catch {
+      // It holds until the page is closed.
+    }
+  };
+  return { size, least, most, resize };
 }
+
+const SIDE = pane("highwater-side", 200, 1200, () => innerWidth * 0.45);
 
 /** Stands before a side panel. */
 export function Separator() {
   const element = useRef<HTMLDivElement>(null);
-  const now = width.value;
-  const measured = () => element.current?.nextElementSibling?.getBoundingClientRect().width ?? now ?? 400;
+  const now = SIDE.size.value;
+  const box = () => element.current!.nextElementSibling!.getBoundingClientRect();
   useEffect(() => {
     if (now !== null) document.documentElement.style.setProperty("--side", `${now}px`);
   }, [now]);
   return (
-    <div class="separator" ref={element} role="separator" aria-orientation="vertical" aria-label="Width of the side panel" aria-valuemin={LEAST} aria-valuemax={MOST} aria-valuenow={now ?? 400} tabIndex={0} title="Drag, or ← and →"
-      onPointerDown={(event) => { event.currentTarget.setPointerCapture(event.pointerId); event.preventDefault(); }}
-      onPointerMove={(event) => { if (event.currentTarget.hasPointerCapture(event.pointerId)) setWidth(element.current!.nextElementSibling!.getBoundingClientRect().right - event.clientX); }}
-      onKeyDown={(event) => {
-        const by = { ArrowLeft: STEP, ArrowRight: -STEP }[event.key];
-        if (by === undefined) return;
-        setWidth(measured() + by);
-        event.preventDefault();
-        event.stopPropagation();
-      }} />
+    <div class="separator" ref={element} role="separator" aria-orientation="vertical" aria-label="Width of the side panel" aria-valuemin={SIDE.least} aria-valuemax={SIDE.most} aria-valuenow={now ?? 400} tabIndex={0} title="Drag, or ← and →"
+      {...grips((event) => box().right - event.clientX, (key) => {
+        const by = { ArrowLeft: STEP, ArrowRight: -STEP }[key];
+        return by === undefined ? null : (element.current?.nextElementSibling ? box().width : now ?? 400) + by;
+      }, SIDE)} />
   );
+}
+
+/** Stands below a pane; `shown` is how high that is now. */
+export function HeightSeparator({ of, shown, label }: { of: Pane; shown: number; label: string }) {
+  const began = useRef({ y: 0, size: 0 });
+  return (
+    <div class="separator separator-below" role="separator" aria-orientation="horizontal" aria-label={label} aria-valuemin={of.least} aria-valuemax={of.most} aria-valuenow={shown} tabIndex={0} title="Drag, or ↑ and ↓"
+      {...grips((event) => began.current.size + event.clientY - began.current.y, (key) => {
+        const by = { ArrowUp: -STEP, ArrowDown: STEP }[key];
+        return by === undefined ? null : shown + by;
+      }, of, (event) => (began.current = { y: event.clientY, size: shown }))} />
+  );
+}
+
+function grips(dragged: (event: PointerEvent) => number, pressed: (key: string) => number | null, of: Pane, begin?: (event: PointerEvent) => void) {
+  type Grip = PointerEvent & { currentTarget: HTMLElement };
+  return {
+    onPointerDown: (event: Grip) => { event.currentTarget.setPointerCapture(event.pointerId); begin?.(event); event.preventDefault(); },
+    onPointerMove: (event: Grip) => { if (event.currentTarget.hasPointerCapture(event.pointerId)) of.resize(dragged(event)); },
+    onKeyDown: (event: KeyboardEvent) => {
+      const wanted = pressed(event.key);
+      if (wanted === null) return;
+      of.resize(wanted);
+      event.preventDefault();
+      event.stopPropagation();
+    },
+  };
 }

@@ -3,6 +3,7 @@ import { computed, effect, signal } from "@preact/signals";
 import type { Metric, Source, Sources } from "./answers";
 import { ask, Failure, serverGone } from "./api";
 import { choice, GROUPINGS, METRICS, type Grouping } from "./choice";
+import * as format from "./format";
 import { clean } from "./names";
 import { isAnswered, saved } from "./saved";
 
@@ -39,11 +40,19 @@ function isRead(file: Source): boolean {
   return (file.reading ?? null) === null;
 }
 
-/** What a file is called; snapshots, which are no files, are numbered. */
+/** What a file is called. Snapshots, which are no files, are named by their program, or numbered; and have a time. */
 export function titleOf(file: Source): string {
   if (file.path) return clean(file.path);
-  const siblings = (sources.value ?? []).filter((each) => !each.path && each.name === file.name);
-  return `${clean(file.name)}, snapshot ${siblings.findIndex((each) => each.id === file.id) + 1}`;
+  const siblings = (sources.value ?? []).filter((each) => !each.path && each.name === file.name && !each.snapshot_name);
+  const which = file.snapshot_name ? `“${clean(file.snapshot_name)}”` : `snapshot ${siblings.findIndex((each) => each.id === file.id) + 1}`;
+  const taken = takenAt(file);
+  return `${clean(file.name)}, ${which}${taken === null ? "" : `, ${format.timeOfDay(taken)}`}`;
+}
+
+/** When a snapshot of a live process was taken, in milliseconds since 1970. */
+export function takenAt(file: Source): number | null {
+  const began = Date.parse(file.started ?? "");
+  return Number.isNaN(began) ? null : began + file.duration_ns / 1e6;
 }
 
 export function has(what: string): boolean {

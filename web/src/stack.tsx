@@ -88,15 +88,16 @@ export function FunctionActions({ name }: { name: string }) {
   );
 }
 
-export function Stack({ stack, site, named }: { stack: Frame[]; site?: number | null; named?: Frame | null }) {
+/** `plain`: without links, since the stack is not of the chosen file. */
+export function Stack({ stack, site, named, plain }: { stack: Frame[]; site?: number | null; named?: Frame | null; plain?: boolean }) {
   // The key `s` shows the source of the frame that names the row.
   const own = stack.find((frame) => named && frame.function === named.function && frame.file === named.file && frame.line === named.line) ?? ownFrame(stack);
   return (
     <div class="stack">
       {site !== null && site !== undefined && <p class="actions"><button type="button" onClick={() => addFilter(`site:${site}`)}>Only this site</button></p>}
       {foldedStack(stack).map((run, index) => (run.length >= LEAST_FOLDED && isLibrary(run[0])
-        ? <details key={index}><summary>{format.count(run.length)} frames of the library, from {functionOf(run[0])}</summary><Frames frames={run} own={own} stack={stack} /></details>
-        : <Frames key={index} frames={run} own={own} stack={stack} />))}
+        ? <details key={index}><summary>{format.count(run.length)} frames of the library, from {functionOf(run[0])}</summary><Frames frames={run} own={own} stack={stack} plain={plain} /></details>
+        : <Frames key={index} frames={run} own={own} stack={stack} plain={plain} />))}
       {stack.length === 0 && <p class="nothing">No stack is known.</p>}
     </div>
   );
@@ -121,15 +122,15 @@ function subjectOfFrame(frame: Frame, stack: Frame[]): Subject {
   return { name: name ?? frame.address ?? "?", function: name, frame, stack: stack.slice(stack.indexOf(frame)) };
 }
 
-function Frames({ frames, own, stack }: { frames: Frame[]; own?: Frame; stack: Frame[] }) {
+function Frames({ frames, own, stack, plain }: { frames: Frame[]; own?: Frame; stack: Frame[]; plain?: boolean }) {
   return (
     <ol>
       {frames.map((frame, index) => (
-        <li key={index} class={isLibrary(frame) ? "library" : ""} {...menuHandlers(() => subjectOfFrame(frame, stack))}>
-          {nameOf(frame)
+        <li key={index} class={isLibrary(frame) ? "library" : ""} {...(plain ? {} : menuHandlers(() => subjectOfFrame(frame, stack)))}>
+          {nameOf(frame) && !plain
             ? <button type="button" class="frame" title={`${wholeName(frame)}\nFocus the flame graph on this function`} onClick={() => choose({ view: "flame", focus: nameOf(frame)! })}>{functionOf(frame)}</button>
-            : <code>{functionOf(frame)}</code>}
-          {hasSource(frame)
+            : <code title={wholeName(frame)}>{functionOf(frame)}</code>}
+          {hasSource(frame) && !plain
             ? <SourceLink frame={frame} own={frame === own} />
             : <small title={clean(frame.file ?? frame.module ?? "")}>{clean(format.place(frame.file, frame.line) || format.shortPath(frame.module ?? ""))}</small>}
         </li>

@@ -16,6 +16,8 @@ export interface Colours {
   line: string;
   paper: string;
   live: string;
+  /** Of the second file. */
+  other: string;
   liveFill: string;
   liveLow: string;
   rate: string;
@@ -38,7 +40,7 @@ function readColours(): Colours {
   const get = (name: string) => style.getPropertyValue(`--${name}`).trim();
   const triple = (name: string) => get(name).split(" ").map(Number) as [number, number, number];
   return {
-    ink: get("ink"), faint: get("faint"), line: get("line"), paper: get("paper"), live: get("live"), liveFill: get("live-fill"), liveLow: get("live-low"), rate: get("rate"),
+    ink: get("ink"), faint: get("faint"), line: get("line"), paper: get("paper"), live: get("live"), other: get("b"), liveFill: get("live-fill"), liveLow: get("live-low"), rate: get("rate"),
     rateFill: get("rate-fill"), gauges: Array.from({ length: GAUGE_COLOURS }, (_, index) => get(`gauge-${index + 1}`)), grown: triple("grown"), shrunk: triple("shrunk"), same: triple("same"),
     match: get("match"), several: get("several"), severalPale: get("several-pale"), free: get("free"), allocator: get("allocator"), selected: get("selected"),
   };

@@ -127,10 +127,10 @@ test("the side panel is resized by keys and by a drag", async () => {
   await settled(opened);
   const width = async () => Math.round((await opened.locator(".picked").boundingBox()).width);
   const before = await width();
-  await opened.getByRole("separator").focus();
+  await opened.getByRole("separator", { name: "Width of the side panel" }).focus();
   await opened.keyboard.press("ArrowLeft");
   await opened.waitForFunction((old) => Math.round(document.querySelector(".picked").getBoundingClientRect().width) === old + 20, before);
-  const box = await opened.getByRole("separator").boundingBox();
+  const box = await opened.getByRole("separator", { name: "Width of the side panel" }).boundingBox();
   await opened.mouse.move(box.x + 3, box.y + 40);
   await opened.mouse.down();
   await opened.mouse.move(box.x + 63, box.y + 40, { steps: 3 });

@@ -148,7 +148,10 @@ test("a viewer that was begun again at the same port is told from one that is si
   const problems = opened.locator(".problems");
   await opened.waitForFunction(() => /belongs to a viewer that has ended; open the address that the new one printed/.test(document.querySelector(".problems")?.textContent ?? ""), null, { timeout: 15_000 });
   assert.doesNotMatch(await problems.textContent(), /does not answer/);
-  assert.deepEqual(await rows(opened), before);
+  // The line takes room: the last row may be below the edge now.
+  const kept = await rows(opened);
+  assert.ok(kept.length >= before.length - 2);
+  assert.deepEqual(kept, before.slice(0, kept.length));
   // Nothing is saved that is not there.
   assert.equal(await opened.getByText("Save page").count(), 0);
   // With the new address in another tab of the same browser, this one is known again.

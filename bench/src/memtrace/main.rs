@@ -55,9 +55,7 @@ fn write(from: &str, to: &str, wanted: u64) {
         for event in &events {
             let kind = match event.kind {
                 EventKind::Allocate(place) => EventKind::Allocate(Placement { address: shift(place.address), ..place }),
-                EventKind::Deallocate { address, claimed_size } => {
-                    EventKind::Deallocate { address: shift(address), claimed_size }
-                }
+                EventKind::Deallocate { address, claimed_size, .. } => EventKind::free(shift(address), claimed_size),
                 EventKind::Promote { address, tag } => EventKind::Promote { address: shift(address), tag },
                 other => other,
             };

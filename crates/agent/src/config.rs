@@ -5,8 +5,8 @@ use crate::session::AgentMode;
 use crate::sys;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use highwater_shm::hello_v1::{
-    FLAG_CHILDREN, FLAG_CONTENTS, FLAG_COUNTER, FLAG_DORMANT, FLAG_LIVE, FLAG_LOSSY, FLAG_NO_ARGS, FLAG_NO_MMAP,
-    VARIABLE,
+    FLAG_CHILDREN, FLAG_CONTENTS, FLAG_COUNTER, FLAG_DORMANT, FLAG_FREE_STACKS, FLAG_LIVE, FLAG_LOSSY, FLAG_NO_ARGS,
+    FLAG_NO_MMAP, VARIABLE,
 };
 
 const LONGEST_PATH: usize = 108;
@@ -22,6 +22,7 @@ pub struct Config {
     knows_usable_sizes: AtomicBool,
     dormant: AtomicBool,
     leaves_out_arguments: AtomicBool,
+    records_free_stacks: AtomicBool,
     sample_bytes: AtomicU64,
     most_blocks: AtomicU64,
     socket: [AtomicU8; LONGEST_PATH],
@@ -47,6 +48,7 @@ impl Config {
             knows_usable_sizes: AtomicBool::new(false),
             dormant: AtomicBool::new(false),
             leaves_out_arguments: AtomicBool::new(false),
+            records_free_stacks: AtomicBool::new(false),
             sample_bytes: AtomicU64::new(0),
             most_blocks: AtomicU64::new(0),
             socket: [const { AtomicU8::new(0) }; LONGEST_PATH],
@@ -109,6 +111,7 @@ impl Config {
             (&self.knows_usable_sizes, &other.knows_usable_sizes),
             (&self.dormant, &other.dormant),
             (&self.leaves_out_arguments, &other.leaves_out_arguments),
+            (&self.records_free_stacks, &other.records_free_stacks),
         ] {
             mine.store(theirs.load(Ordering::Relaxed), Ordering::Relaxed);
         }
@@ -155,6 +158,11 @@ impl Config {
     /// Whether the program's arguments are not reported.
     pub fn leaves_out_arguments(&self) -> bool {
         self.leaves_out_arguments.load(Ordering::Relaxed)
+    }
+
+    /// Whether the stacks of frees and of unmapping are recorded.
+    pub fn records_free_stacks(&self) -> bool {
+        self.records_free_stacks.load(Ordering::Relaxed)
     }
 
     /// Reads the program and its arguments, each ended by a zero; returns their length in bytes. If arguments are left out, reads only the program's
@@ -238,6 +246,7 @@ impl Config {
             (FLAG_CONTENTS, &self.allows_contents),
             (FLAG_DORMANT, &self.dormant),
             (FLAG_NO_ARGS, &self.leaves_out_arguments),
+            (FLAG_FREE_STACKS, &self.records_free_stacks),
         ] {
             setting.store(flags.contains(&flag), Ordering::Relaxed);
         }

@@ -15,7 +15,8 @@
 //! # Design
 //!
 //! **The hot path** (`agent`). A hook calls the real function, walks the stack, takes a stamp, writes a record of 16 or 32 bytes into the thread's own
-//! ring and publishes it with one store. No lock, no system call, no heap, no `errno`. Reading the clock twice is half of the cost.
+//! ring and publishes it with one store. No lock, no system call, no heap, no `errno`. Reading the clock twice is half of the cost. A free has no stack, unless
+//! the recorder asks for it (`freeing_by`).
 //!
 //! * *Unwinding by rules, verified instead of repeated* (`unwind/walk.rs`). The `.eh_frame` rule for a return address is cached in 31 bits (`rules.rs`). A thread
 //!   remembers its last stack as states (return address, stack pointer, frame pointer) and the words that were read between them. The next walk stops at the
@@ -153,6 +154,32 @@ pub fn freeing(address: *mut u8) {
         unsafe {
             words.write(stamp << 8 | u64::from(kind::FREE));
             words.add(1).write(address as u64);
+        }
+    });
+    thread.ring.set_busy(false);
+}
+
+/// As [`freeing`], with the stack of the caller if the recorder wants stacks of frees.
+#[inline]
+pub fn freeing_by(address: *mut u8, caller: Caller) {
+    if session::session().records_free_stacks() {
+        return freeing_with_stack(address, caller);
+    }
+    freeing(address);
+}
+
+#[inline(never)]
+fn freeing_with_stack(address: *mut u8, caller: Caller) {
+    let Some(thread) = AgentThread::current() else { return };
+    let session = session::session();
+    thread.ring.set_busy(true);
+    let node = thread.walk(caller, session);
+    thread.record(3, session, clock::before_next, |words, stamp| {
+        // SAFETY: three words were reserved.
+        unsafe {
+            words.write(stamp << 8 | u64::from(kind::FREE_BY));
+            words.add(1).write(address as u64);
+            words.add(2).write(u64::from(node));
         }
     });
     thread.ring.set_busy(false);
@@ -355,24 +382,26 @@ pub fn reads_returns() -> bool {
     session.is_live() || session.header().provides.load(Ordering::Relaxed) & READS_RETURNS != 0
 }
 
-/// Unmaps by `unmap`, which returns whether it succeeded, and records that before another thread can map there again.
-pub fn unmapping(address: u64, length: u64, unmap: impl FnOnce() -> bool) {
+/// Unmaps by `unmap`, which returns whether it succeeded, and records that before another thread can map there again. The stack of the caller is recorded
+/// too if the recorder wants stacks of frees.
+pub fn unmapping(address: u64, length: u64, caller: Caller, unmap: impl FnOnce() -> bool) {
     let mut unmap = Some(unmap);
     with_thread(|thread, session| {
         if session.is_live() {
             // Before, so that no other thread can map there in between. (It fails only if there are too many mappings for one to be split.)
             return live::mappings::unmapping(thread, session, address, length);
         }
-        let Some(record) = thread.ring.reserve(3, session) else { return };
+        let node = session.records_free_stacks().then(|| thread.walk(caller, session));
+        let (kind, words) = if node.is_some() { (kind::UNMAP_BY, 4) } else { (kind::UNMAP, 3) };
+        let Some(record) = thread.ring.reserve(words, session) else { return };
         let stamp = clock::before_next(session);
         if unmap.take().is_some_and(|unmap| unmap()) {
-            // SAFETY: three words were reserved.
-            unsafe {
-                record.write(stamp << 8 | u64::from(kind::UNMAP));
-                record.add(1).write(address);
-                record.add(2).write(length);
+            let fields = [stamp << 8 | u64::from(kind), address, length, u64::from(node.unwrap_or(0))];
+            for (index, field) in fields.into_iter().take(words).enumerate() {
+                // SAFETY: this number of words was reserved.
+                unsafe { record.add(index).write(field) };
             }
-            thread.ring.publish(3, stamp, session);
+            thread.ring.publish(words, stamp, session);
         }
     });
     if let Some(unmap) = unmap {

@@ -124,6 +124,7 @@ pub struct Session {
     lossy: AtomicBool,
     follows_children: AtomicBool,
     records_mappings: AtomicBool,
+    records_free_stacks: AtomicBool,
     live: AtomicBool,
     dormant: AtomicBool,
     wakes: AtomicU32,
@@ -146,6 +147,7 @@ impl Session {
             lossy: AtomicBool::new(false),
             follows_children: AtomicBool::new(false),
             records_mappings: AtomicBool::new(false),
+            records_free_stacks: AtomicBool::new(false),
             live: AtomicBool::new(false),
             dormant: AtomicBool::new(false),
             wakes: AtomicU32::new(0),
@@ -266,6 +268,12 @@ impl Session {
     /// Whether mappings are recorded.
     pub fn records_mappings(&self) -> bool {
         self.records_mappings.load(Ordering::Relaxed)
+    }
+
+    /// Whether the stacks of frees and of unmapping are recorded.
+    #[inline(always)]
+    pub fn records_free_stacks(&self) -> bool {
+        self.records_free_stacks.load(Ordering::Relaxed)
     }
 
     /// Counts a truncated stack: one that could not be walked to its end.
@@ -534,6 +542,8 @@ fn begin(config: &Config, reader: SessionReader, forked_from: u32) -> bool {
     session.lossy.store(config.is_lossy(), Ordering::Relaxed);
     session.follows_children.store(config.follows_children(), Ordering::Relaxed);
     session.records_mappings.store(config.records_mappings(), Ordering::Relaxed);
+    // A live table has no record of a free.
+    session.records_free_stacks.store(config.records_free_stacks() && !config.is_live(), Ordering::Relaxed);
     describe(session, config, shared.capacity);
     objects::prepare();
     modules::prepare();

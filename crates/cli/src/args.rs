@@ -3,7 +3,7 @@
 use crate::commands;
 use crate::failure::Failure;
 use crate::open::OnDamage;
-use crate::print::text::width_of;
+use crate::print::text::wrapped;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -78,6 +78,8 @@ pub enum Command {
     Connect(commands::connect::Connect),
     /// Who holds the memory at an instant, biggest first
     Report(commands::report::Report),
+    /// The life of one block: who allocated, resized and freed it, and what lay at its address before and after
+    Block(commands::block::BlockArgs),
     /// What is still live at the end, by call site, biggest first
     Leaks(commands::leaks::Leaks),
     /// What grows steadily, by call site, fastest first
@@ -123,7 +125,7 @@ pub enum Command {
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Record", &["record", "listen", "connect", "c-library"]),
     ("Live", &["run", "ps", "snapshot", "watch", "rss", "set", "snapshots", "collector"]),
-    ("Analyse", &["report", "leaks", "growth", "diff", "objects", "timeline", "view", "info", "check"]),
+    ("Analyse", &["report", "leaks", "growth", "diff", "block", "objects", "timeline", "view", "info", "check"]),
     ("Convert", &["export", "import", "trim", "symbolize"]),
     ("Images", &["image"]),
     ("Shell", &["completions", "man", "help"]),
@@ -144,6 +146,9 @@ fn help_width() -> usize {
     terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0))
 }
 
+/// Descriptions have at least this many columns.
+const NARROWEST: usize = 20;
+
 /// A list of the commands under headings.
 fn grouped_commands(command: &clap::Command, width: usize) -> String {
     let (header, literal) = (STYLES.get_header(), STYLES.get_literal());
@@ -154,7 +159,7 @@ fn grouped_commands(command: &clap::Command, width: usize) -> String {
         let _ = writeln!(text, "{header}{group}:{header:#}");
         for name in names {
             let about = command.find_subcommand(name).and_then(clap::Command::get_about).map(ToString::to_string);
-            let lines = wrapped(&about.unwrap_or_default(), width.saturating_sub(indent));
+            let lines = wrapped(&about.unwrap_or_default(), width.saturating_sub(indent).max(NARROWEST));
             let _ = writeln!(
                 text,
                 "  {literal}{name}{literal:#}{:1$}{lines}",
@@ -167,24 +172,6 @@ fn grouped_commands(command: &clap::Command, width: usize) -> String {
     }
     text.truncate(text.trim_end().len() + 1);
     text
-}
-
-/// Wraps a text into lines of at most `width` columns.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    const NARROWEST: usize = 20;
-    let mut lines: Vec<String> = vec![String::new()];
-    for word in text.split_whitespace() {
-        let line = lines.last_mut().expect("there is a first line");
-        if line.is_empty() {
-            line.push_str(word);
-        } else if width_of(line) + 1 + width_of(word) <= width.max(NARROWEST) {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
 }
 
 /// How output and damage are to be dealt with: what every reading command takes.

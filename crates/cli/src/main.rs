@@ -102,6 +102,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Listen(listen) => listen.run(),
         Command::Connect(connect) => connect.run(),
         Command::Report(report) => report.run(&mut output),
+        Command::Block(block) => block.run(&mut output),
         Command::Leaks(leaks) => leaks.run(&mut output),
         Command::Growth(growth) => growth.run(&mut output),
         Command::Diff(diff) => diff.run(&mut output),

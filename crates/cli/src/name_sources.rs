@@ -1,11 +1,10 @@
 //! Where names of functions come from: the options that several commands share, and the reports of downloads.
 
-use crate::output::{say, warn};
+use crate::output::{erase_status_line, say, warn};
 use crate::print::bytes::bytes;
 use clap::Args;
 use highwater_symbols::debuginfod::{DebuginfodEvent, ServerUrl};
 use highwater_symbols::{DebuginfodServers, Symbolizer};
-use std::io::{IsTerminal, Write, stderr};
 
 /// Which servers are asked for debug files.
 #[derive(Debug, Args)]
@@ -38,9 +37,7 @@ impl NameSources {
 /// Shows what is downloaded, on standard error.
 pub fn show_download(event: &DebuginfodEvent<'_>) {
     // There may be a status line.
-    if stderr().is_terminal() {
-        let _ = write!(stderr(), "\r\x1b[K");
-    }
+    erase_status_line();
     match event {
         DebuginfodEvent::Begins { server, module, total } => {
             let size = total.map_or_else(|| "unknown size".to_owned(), bytes);

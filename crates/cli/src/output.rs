@@ -5,7 +5,9 @@ use crate::print::colour::Paint;
 use crate::print::text::{line_limit, printable, printable_lines};
 use highwater_formats::json::{DocumentStacks, DocumentWriter};
 use serde_json::{Map, Value};
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::collections::VecDeque;
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::sync::{Mutex, PoisonError};
 
 /// Standard output, its colours and its line width.
 pub struct Output {
@@ -92,7 +94,54 @@ impl Output {
 
 /// Prints a line on standard error. Errors are ignored: standard error may be closed.
 pub fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "highwater: {}", printable(line));
+    let line = printable(line);
+    match &mut *held() {
+        Some(lines) => {
+            if lines.len() == MOST_HELD {
+                lines.pop_front();
+            }
+            lines.push_back(line);
+        }
+        None => _ = writeln!(io::stderr(), "highwater: {line}"),
+    }
+}
+
+/// Erases a status line on standard error.
+pub fn erase_status_line() {
+    if io::stderr().is_terminal() && held().is_none() {
+        let _ = write!(io::stderr(), "\r\x1b[K");
+    }
+}
+
+/// At most this many lines are held; older ones are dropped.
+const MOST_HELD: usize = 20;
+static HELD: Mutex<Option<VecDeque<String>>> = Mutex::new(None);
+
+fn held() -> std::sync::MutexGuard<'static, Option<VecDeque<String>>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Holds the lines for standard error back while the terminal shows a full-screen view, which they would disturb. They are printed when it is dropped.
+pub struct HeldLines(());
+
+impl HeldLines {
+    /// Holds lines back from now on.
+    pub fn new() -> Self {
+        *held() = Some(VecDeque::new());
+        Self(())
+    }
+
+    /// The latest line.
+    pub fn latest(&self) -> Option<String> {
+        held().as_ref().and_then(|lines| lines.back().cloned())
+    }
+}
+
+impl Drop for HeldLines {
+    fn drop(&mut self) {
+        let lines = held().take();
+        lines.iter().flatten().for_each(|line| say(line));
+    }
 }
 
 /// Warns on standard error.

@@ -81,7 +81,7 @@ fn trace(objects: &[Object], rate: f64) -> Vec<u8> {
         let thread = ThreadId(object.domain);
         events.push(Event { time: Nanos(object.born * 1000), thread, kind: EventKind::Allocate(place) });
         if let Some(died) = object.died {
-            let kind = EventKind::Deallocate { address: address * 16, claimed_size: None };
+            let kind = EventKind::free(address * 16, None);
             events.push(Event { time: Nanos(died * 1000), thread, kind });
         }
     }

@@ -31,6 +31,7 @@ const OF_RECORDINGS: &[&str] = &[
     "timeline {} --points 8",
     "info {}",
     "check {}",
+    "block {} --id 1",
 ];
 
 const OF_IMAGES: &[&str] =
@@ -59,6 +60,7 @@ const QUESTIONS: &[&str] = &[
     "tree?focus=main",
     "blocks?sort=lifetime&limit=3",
     "blocks?filter=allocated:0..&filter=freed:ever&limit=3",
+    "block?id=1",
     "histograms",
     "histograms?filter=allocated:0..",
     "leaks?points=4",

@@ -6,54 +6,12 @@ use highwater_collector::protocol::{
     CollectorRequest, CutInfo, Detail, KeptInfo, ProcessInfo, ProcessState, Retention,
 };
 use highwater_model::When;
-use highwater_store::{Recording, write_snapshot};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
-use support::fake_collector::{FakeCollector, Reply};
+use support::fake_collector::{FakeCollector, Reply, cut, list, process, snapshot_file};
 use support::{HIGHWATER, Place, Run, in_the_kitchen};
-
-fn process(pid: u32, name: &str, state: ProcessState) -> ProcessInfo {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() * 1_000_000_000;
-    ProcessInfo {
-        pid,
-        forked_from: 0,
-        name: name.into(),
-        command: vec![name.into(), "--fast".into()],
-        state,
-        since_unix_ns: now - 200_000_000_000 + u64::from(pid),
-        exited_unix_ns: 0,
-        live_bytes: 5500,
-        live_blocks: 3,
-        sample_bytes: 0,
-        is_estimate: false,
-        table_bytes: 1 << 20,
-        untracked: 0,
-        unknown_frees: 0,
-        allows_contents: true,
-        version: 1,
-        problem: String::new(),
-    }
-}
-
-fn cut() -> CutInfo {
-    CutInfo {
-        exact: true,
-        verified: true,
-        exited: false,
-        attempts: 1,
-        cut_ns: 400,
-        settle_ns: 50,
-        scan_ns: 3_000_000,
-        untracked: 0,
-        unknown_frees: 0,
-        contents_missing: 0,
-        pages_ns: 0,
-        no_pages: String::new(),
-    }
-}
 
 fn kept(id: u64, name: &str) -> KeptInfo {
     KeptInfo {
@@ -66,18 +24,6 @@ fn kept(id: u64, name: &str) -> KeptInfo {
         live_blocks: 3,
         file_bytes: 2048,
     }
-}
-
-fn list<T>(entries: &[T], to_json: impl Fn(&T) -> Value) -> String {
-    entries.iter().map(to_json).collect::<Value>().to_string()
-}
-
-/// The kitchen at an instant, as a collector sends it.
-fn snapshot_file(place: &Place, when: When) -> Vec<u8> {
-    let recording = Recording::open(&place.file("kitchen.hw")).unwrap();
-    let snapshot = recording.snapshot(&when).unwrap();
-    let state = snapshot.accounts.to_state();
-    write_snapshot(Vec::new(), &snapshot.source, &snapshot.catalog, &state).unwrap().0
 }
 
 fn contents_file(blocks: &[(u64, &[u8])]) -> Vec<u8> {
@@ -96,10 +42,14 @@ struct Kitchen {
 impl Kitchen {
     fn with(processes: Vec<ProcessInfo>, cut: CutInfo) -> Self {
         let place = in_the_kitchen();
-        let file = snapshot_file(&place, When::Peak);
+        let file = snapshot_file(&place.file("kitchen.hw"), &When::Peak);
         let contents = contents_file(&[(0x1000, b"flour"), (0x3000, b"dough and\n")]);
         let collector = FakeCollector::new(&place.file("socket"), move |request| match request {
             CollectorRequest::Processes(_) => Reply::done(json!({})).with(list(&processes, ProcessInfo::to_json)),
+            // As collectors before there were timelines.
+            CollectorRequest::Timelines { .. } => {
+                Reply::failed("the collector does not know the request \"timelines\"")
+            }
             CollectorRequest::Snapshot { contents: Some(_), .. } => {
                 Reply::done(cut.to_json()).with(file.clone()).with(contents.clone())
             }
@@ -374,7 +324,7 @@ fn a_live_process_is_compared_with_a_file() {
 #[test]
 fn watch_looks_again_and_tells_what_grew() {
     let place = in_the_kitchen();
-    let files = [When::Mark("loaded".into()), When::Peak].map(|when| snapshot_file(&place, when));
+    let files = [When::Mark("loaded".into()), When::Peak].map(|when| snapshot_file(&place.file("kitchen.hw"), &when));
     let mut looks = 0;
     FakeCollector::new(&place.file("socket"), move |request| match request {
         CollectorRequest::Processes(_) => {
@@ -402,16 +352,15 @@ fn watch_looks_again_and_tells_what_grew() {
 }
 
 #[test]
-fn watch_draws_in_place_on_a_terminal_and_gives_it_back() {
+fn watch_fills_a_terminal_and_gives_it_back() {
     let kitchen = Kitchen::new();
     let line = format!("stty cols 90 rows 12; {HIGHWATER} watch --socket socket --interval 0.05 --count 3");
     let mut script = Command::new("script");
     script.args(["-qec", &line, "/dev/null"]).current_dir(kitchen.place.path()).env("TERM", "xterm");
     let output = script.stdin(Stdio::null()).output().expect("'script' of the package bsdutils");
     let shown = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(shown.matches("\x1b[H").count(), 3, "{shown:?}");
     let (drawn, left) = shown.split_once("\x1b[?25h\x1b[?1049l").unwrap();
-    assert!(drawn.contains("\x1b[?1049h\x1b[?25l"), "{shown:?}");
+    assert!(drawn.contains("\x1b[?1049h\x1b[?25l") && drawn.contains("? help"), "{shown:?}");
     assert!(left.contains("bake"), "what was seen last stays: {left:?}");
 }
 

@@ -30,7 +30,7 @@ fn children_lie_in_one_folder_and_only_the_large_ones_are_kept() {
     // The child holds more than the shell: it is named first, and is the suggested next recording to open.
     let first = said.lines().find(|line| !line.starts_with("highwater: ")).unwrap();
     assert!(first.starts_with("most memory  in a child: toucher, peak 8.0 MiB: recording.children/"), "{said}");
-    assert!(said.contains("next: highwater report recording.children/"), "{said}");
+    assert!(said.contains("next: highwater view recording.children/"), "{said}");
 }
 
 #[test]

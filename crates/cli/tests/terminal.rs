@@ -112,6 +112,22 @@ fn lines_fit_the_terminal() {
 }
 
 #[test]
+fn a_heading_goes_on_in_the_next_line() {
+    let place = in_the_kitchen();
+    let piped = place.highwater("report kitchen.hw --at end").stdout;
+    let shown = on_a_terminal(&place, "report kitchen.hw --at end", Some("1"));
+    let heading = |text: &str| -> Vec<String> {
+        text.lines()
+            .take_while(|line| !line.trim().is_empty())
+            .flat_map(str::split_whitespace)
+            .map(str::to_owned)
+            .collect()
+    };
+    assert!(piped.lines().next().is_some() && heading(&shown) == heading(&piped), "{shown}\n{piped}");
+    assert!(piped.lines().any(|line| line.chars().count() > 70), "the heading is wider than the terminal: {piped}");
+}
+
+#[test]
 fn pprof_is_never_written_to_a_terminal() {
     let place = in_the_kitchen();
     let shown = on_a_terminal(&place, "export kitchen.hw --to pprof -o -", None);

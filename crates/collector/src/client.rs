@@ -2,6 +2,7 @@
 
 use crate::protocol::{CollectorRequest, CutInfo, Detail, KeptInfo, LONGEST_MESSAGE, ProcessInfo, Retention, Which};
 use crate::take::SnapshotRequest;
+use crate::timeline::TimelineInfo;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
@@ -179,6 +180,18 @@ impl CollectorClient {
     /// The selected processes. Others cost the collector nothing. A collector of an older version returns all.
     pub fn processes_among(&mut self, which: &Which) -> Result<Vec<ProcessInfo>, CollectorError> {
         self.ask(&CollectorRequest::Processes(which.clone()))?.list(ProcessInfo::from_json)
+    }
+
+    /// The timelines of the selected processes: at most `bins` bins each, of the last `last_ns` nanoseconds or of all that is known. A collector of an older
+    /// version fails.
+    pub fn timelines(
+        &mut self,
+        which: &Which,
+        bins: u64,
+        last_ns: Option<u64>,
+    ) -> Result<Vec<TimelineInfo>, CollectorError> {
+        let request = CollectorRequest::Timelines { which: which.clone(), bins, last_ns };
+        self.ask(&request)?.list(TimelineInfo::from_json)
     }
 
     /// A snapshot of a process, now. With `contents`, also the first `contents` bytes of each block.

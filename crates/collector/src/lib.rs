@@ -56,6 +56,9 @@
 //! and thread only, which takes no memory for blocks. It has no names: clients look them up, so a daemon that lives for months reads no debug
 //! files. Memory freed before the snapshot is one row, so that the totals are the process's own.
 //!
+//! **Timelines.** Once a second the collector reads the counters of each process, without a cut, and its resident set. It keeps these readings in a fixed
+//! amount of memory ([`ProcessTimeline`]), also for processes that are gone, as long as it knows them.
+//!
 //! **Hostile memory.** Every number is loaded once and bounded. A table that claims more than its memory holds is not read (reading a hole would
 //! make the system provide memory for it). Fuzz target: `live_table`.
 //!
@@ -94,6 +97,7 @@ mod sums;
 pub mod table;
 pub mod take;
 mod threads;
+mod timeline;
 mod weigh;
 
 pub use client::{CollectorClient, CollectorError, Taken};
@@ -108,3 +112,4 @@ pub use server::default_socket;
 pub use server::{CollectorOptions, CollectorServer};
 pub use snapshot_store::{KEPT_SNAPSHOTS, default_snapshot_folder};
 pub use table::LiveTable;
+pub use timeline::{Extremes, ProcessTimeline, TimelineBin, TimelineInfo, TimelineReading};

@@ -2,15 +2,16 @@
 
 use crate::process_identity::{ProcessIdentity, exists};
 use crate::protocol::{ProcessInfo, ProcessState};
-use crate::table::{LiveTable, count_of};
+use crate::table::{CounterValues, LiveTable, count_of};
 use crate::take::{LiveSnapshot, NotTaken, SnapshotRequest, SnapshotSubject, take};
+use crate::timeline::{ProcessTimeline, TimelineInfo, TimelineReading};
 use highwater_model::Nanos;
 use highwater_session::{Reason, allocator_of, reason_in_words};
 use highwater_shm::live_hello_v1::MEMORY_NAME;
 use highwater_shm::table_v1::{Count, FLAG_CONTENTS, FLAG_USABLE_SIZES};
 use std::io::{self, BufRead, BufReader};
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long to wait until a program has applied new settings: it reads them when it allocates.
@@ -18,6 +19,8 @@ const SETTINGS_PATIENCE: Duration = Duration::from_millis(200);
 const NAP: Duration = Duration::from_millis(1);
 /// The bit of the control word that says that a snapshot is being taken.
 const ACTIVE: u64 = 1 << 16;
+/// The kernel counts resident memory in pages.
+const PAGE: u64 = 4096;
 /// The counts of blocks that samples stand for are in units of 1/`UNITS`.
 const UNITS: u64 = 256;
 
@@ -31,6 +34,7 @@ pub struct Process {
     gone: OnceLock<Gone>,
     /// An allocator linked into the program. Then only the C library's blocks are seen.
     allocator: Option<&'static str>,
+    timeline: Mutex<ProcessTimeline>,
 }
 
 /// When a process was found to be gone.
@@ -51,7 +55,10 @@ impl Process {
         control.collector.store(std::process::id(), Ordering::Relaxed);
         let since_unix_ns = table.stamps().start_unix_ns();
         let allocator = if table.has_flag(FLAG_USABLE_SIZES) { allocator_of(about.pid) } else { None };
-        Self { about, table, version, since_unix_ns, gone: OnceLock::new(), allocator }
+        let process =
+            Self { about, table, version, since_unix_ns, gone: OnceLock::new(), allocator, timeline: Mutex::default() };
+        process.add_to_timeline(1);
+        process
     }
 
     /// Its identity.
@@ -66,7 +73,10 @@ impl Process {
 
     /// Notes that it is gone, or runs another program.
     pub fn note_gone(&self) {
-        self.gone.get_or_init(|| Gone { at: self.table.stamps().now(), unix_ns: unix_ns() });
+        self.gone.get_or_init(|| {
+            self.add_last_reading();
+            Gone { at: self.table.stamps().now(), unix_ns: unix_ns() }
+        });
     }
 
     /// Whether it was noted to be gone.
@@ -131,14 +141,54 @@ impl Process {
         }
     }
 
-    /// Its current state.
-    pub fn info(&self) -> ProcessInfo {
-        let counts = self.table.counts();
-        let of = |count| count_of(&counts, count);
+    fn its_timeline(&self) -> MutexGuard<'_, ProcessTimeline> {
+        self.timeline.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds its present figures to its timeline, which is one of `processes` timelines. The counters are not from one instant: no cut is made.
+    pub fn add_to_timeline(&self, processes: usize) {
+        let reading = self.reading(&self.table.counts(), resident_bytes(self.about.pid));
+        let mut timeline = self.its_timeline();
+        timeline.share(processes);
+        timeline.add(reading);
+    }
+
+    /// Adds the figures with which it ended. Nothing of it is resident any more, so the resident set is that of the reading before.
+    fn add_last_reading(&self) {
+        let rss = self.its_timeline().last().map_or(0, |last| last.rss_bytes.last);
+        let reading = self.reading(&self.table.counts(), rss);
+        self.its_timeline().add(reading);
+    }
+
+    /// Its figures, from its counters.
+    fn reading(&self, counts: &CounterValues, rss_bytes: u64) -> TimelineReading {
+        let of = |count| count_of(counts, count);
         let live = |came, went| of(came).saturating_sub(of(went));
         let more_blocks = live(Count::MoreAllocations, Count::MoreFrees);
         let more_bytes = live(Count::MoreAllocatedBytes, Count::MoreFreedBytes);
         let sample_bytes = self.table.sample_bytes();
+        TimelineReading {
+            at_unix_ns: unix_ns(),
+            live_bytes: live(Count::AllocatedBytes, Count::FreedBytes).saturating_add(more_bytes),
+            live_blocks: live(Count::Allocations, Count::Frees).saturating_add(more_blocks / UNITS),
+            allocations: of(Count::Allocations).saturating_add(of(Count::MoreAllocations) / UNITS),
+            rss_bytes,
+            sample_bytes,
+            is_estimate: sample_bytes != 0 || more_blocks != 0 || more_bytes != 0,
+        }
+    }
+
+    /// Its timeline since a time.
+    pub fn timeline(&self, since_unix_ns: u64, most: usize) -> TimelineInfo {
+        let (width_ns, bins) = self.its_timeline().since(since_unix_ns, most);
+        TimelineInfo { pid: self.about.pid, since_unix_ns: self.since_unix_ns, width_ns, bins }
+    }
+
+    /// Its current state.
+    pub fn info(&self) -> ProcessInfo {
+        let counts = self.table.counts();
+        let of = |count| count_of(&counts, count);
+        let TimelineReading { live_bytes, live_blocks, sample_bytes, is_estimate, .. } = self.reading(&counts, 0);
         let (gone, untruth) = (self.gone.get(), self.untruth());
         ProcessInfo {
             pid: self.about.pid,
@@ -152,10 +202,10 @@ impl Process {
             },
             since_unix_ns: self.since_unix_ns,
             exited_unix_ns: gone.map_or(0, |gone| gone.unix_ns),
-            live_bytes: live(Count::AllocatedBytes, Count::FreedBytes).saturating_add(more_bytes),
-            live_blocks: live(Count::Allocations, Count::Frees).saturating_add(more_blocks / UNITS),
+            live_bytes,
+            live_blocks,
             sample_bytes,
-            is_estimate: sample_bytes != 0 || more_blocks != 0 || more_bytes != 0,
+            is_estimate,
             table_bytes: self.table.record_bytes(),
             untracked: of(Count::Untracked),
             unknown_frees: of(Count::UnknownFrees),
@@ -164,6 +214,13 @@ impl Process {
             problem: untruth.unwrap_or_default(),
         }
     }
+}
+
+/// The resident set of a process; 0 if it is not known.
+fn resident_bytes(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let pages = text.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0).saturating_mul(PAGE)
 }
 
 /// Whether a process maps the memory of a table.

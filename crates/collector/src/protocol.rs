@@ -4,6 +4,7 @@
 //! | request | answer | attached |
 //! |---|---|---|
 //! | `processes`: all, one `pid`, or those with a `name` | – | a JSON list of processes |
+//! | `timelines`: of all, of one `pid`, or of those with a `name`; at most `bins` for each, since `last_ns` ago | – | a JSON list of timelines |
 //! | `snapshot`; with `pages`, also where the resident memory is | how the cut was made | the snapshot, a `.hw` file; then contents of blocks if requested |
 //! | `set` | the previous setting | |
 //! | `snapshots` | the limits of what is kept | a JSON list of kept snapshots |
@@ -58,6 +59,15 @@ impl Which {
 pub enum CollectorRequest {
     /// The list of processes. The collector examines only the selected ones.
     Processes(Which),
+    /// The timelines of processes. A collector of an older version does not know this request.
+    Timelines {
+        /// The processes.
+        which: Which,
+        /// The most bins of each timeline.
+        bins: u64,
+        /// How long ago the timelines begin; `None` for all that is known.
+        last_ns: Option<u64>,
+    },
     /// A snapshot of a process, now.
     Snapshot {
         /// The process, by its [`ProcessInfo::pid`].
@@ -97,6 +107,15 @@ impl CollectorRequest {
             Self::Processes(Which::All) => json!({"request": "processes"}),
             Self::Processes(Which::Pid(pid)) => json!({"request": "processes", "pid": pid}),
             Self::Processes(Which::Name(name)) => json!({"request": "processes", "name": name}),
+            Self::Timelines { which, bins, last_ns } => {
+                let mut message = json!({"request": "timelines", "bins": bins, "last_ns": last_ns});
+                match which {
+                    Which::All => {}
+                    Which::Pid(pid) => message["pid"] = (*pid).into(),
+                    Which::Name(name) => message["name"] = name.as_str().into(),
+                }
+                message
+            }
             Self::Snapshot { pid, detail, contents, pages } => {
                 let (blocks, pages) = (*detail == Detail::Blocks, pages.map(PageDetail::key));
                 json!({"request": "snapshot", "pid": pid, "blocks": blocks, "contents": contents, "pages": pages})
@@ -121,12 +140,20 @@ impl CollectorRequest {
             None => return Err("a message without a version".into()),
         }
         let pid = || message["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).ok_or("a message without a pid");
-        Ok(match message["request"].as_str().unwrap_or_default() {
-            "processes" => Self::Processes(match (&message["pid"], message["name"].as_str()) {
+        let which = || {
+            Ok::<_, String>(match (&message["pid"], message["name"].as_str()) {
                 (Value::Null, None) => Which::All,
                 (Value::Null, Some(name)) => Which::Name(name.to_owned()),
                 _ => Which::Pid(pid()?),
-            }),
+            })
+        };
+        Ok(match message["request"].as_str().unwrap_or_default() {
+            "processes" => Self::Processes(which()?),
+            "timelines" => Self::Timelines {
+                which: which()?,
+                bins: message["bins"].as_u64().ok_or("a message without a number of bins")?,
+                last_ns: message["last_ns"].as_u64(),
+            },
             "snapshot" => Self::Snapshot {
                 pid: pid()?,
                 detail: if message["blocks"] == true { Detail::Blocks } else { Detail::Sites },

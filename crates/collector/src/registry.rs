@@ -173,10 +173,25 @@ impl Registry {
         self.running.is_empty()
     }
 
+    /// The running processes.
+    pub fn running(&self) -> Vec<Arc<Process>> {
+        self.running.values().map(|running| Arc::clone(&running.process)).collect()
+    }
+
+    /// The number of processes, running and gone.
+    pub fn count(&self) -> usize {
+        self.running.len() + self.gone.len()
+    }
+
+    /// The selected processes, running ones first.
+    pub fn processes(&self, which: &Which) -> Vec<Arc<Process>> {
+        let known = self.running.values().map(|running| &running.process).chain(&self.gone);
+        known.filter(|process| is_of(which, process)).cloned().collect()
+    }
+
     /// The state of the selected processes, running ones first.
     pub fn infos(&self, which: &Which) -> Vec<ProcessInfo> {
-        let known = self.running.values().map(|running| &running.process).chain(&self.gone);
-        let infos = known.filter(|process| is_of(which, process)).map(|process| process.info());
+        let infos = self.processes(which).into_iter().map(|process| process.info());
         let refused = self.refused.iter().filter(|refused| which.is(refused.pid, || refused.name.clone()));
         infos.chain(refused.cloned()).collect()
     }

@@ -30,6 +30,8 @@ const MOST_CONNECTIONS: usize = 256;
 const SILENCE: Duration = Duration::from_secs(5);
 /// The longest sleep. A request to stop is noticed after it.
 const NAP: Duration = Duration::from_millis(250);
+/// How often the figures of all processes are added to their timelines.
+const TICK: Duration = Duration::from_secs(1);
 
 /// The default socket path of this user's collector. Its directory is created if needed, and no other user can write to it.
 pub fn default_socket() -> io::Result<PathBuf> {
@@ -117,7 +119,12 @@ impl CollectorServer {
         self.service.search(&Which::All).iter().for_each(|line| log(line));
         let mut connections: Vec<Connection> = Vec::new();
         let (mut buffer, mut last_active) = (vec![0; LONGEST], Instant::now());
+        let mut next_tick = Instant::now();
         while !stop.load(Ordering::Relaxed) {
+            if Instant::now() >= next_tick {
+                next_tick = Instant::now() + TICK;
+                self.service.add_to_timelines();
+            }
             let watches = self.service.registry().watches();
             let ready = self.wait(&watches, &connections);
             // Connections and messages come before ended processes: so a process that asks is known, and a process that ended is still heard before
@@ -197,7 +204,11 @@ impl CollectorServer {
         }
         let request = serde_json::from_slice(&message.bytes).map_err(|_| "is sent no JSON".to_owned());
         match request.and_then(|request| CollectorRequest::from_json(&request)) {
-            Ok(request @ (CollectorRequest::Snapshot { .. } | CollectorRequest::Set { .. })) => {
+            Ok(
+                request @ (CollectorRequest::Snapshot { .. }
+                | CollectorRequest::Set { .. }
+                | CollectorRequest::Timelines { .. }),
+            ) => {
                 self.queue.add(Job { connection, task: JobTask::Request(request) });
                 None
             }

@@ -11,6 +11,7 @@ use crate::results::{new_result, sealed};
 use crate::snapshot_store::SnapshotStore;
 use crate::table::LiveTable;
 use crate::take::{LiveSnapshot, SnapshotRequest};
+use crate::timeline::TimelineInfo;
 use highwater_clock::Counter;
 use highwater_model::BreakdownReason;
 use highwater_session::Refused;
@@ -80,6 +81,16 @@ impl CollectorService {
         line
     }
 
+    /// Adds the present figures of each running process to its timeline.
+    pub fn add_to_timelines(&self) {
+        // The registry is free while the figures are read.
+        let (running, known) = {
+            let registry = self.registry();
+            (registry.running(), registry.count())
+        };
+        running.iter().for_each(|process| process.add_to_timeline(known));
+    }
+
     /// Looks for processes that have not registered, among the selected ones. Returns lines for the log.
     pub fn search(&self, which: &Which) -> Vec<String> {
         if !self.searches {
@@ -132,6 +143,13 @@ impl CollectorService {
                 self.search(which);
                 let infos: Vec<Value> = self.registry().infos(which).iter().map(|info| info.to_json()).collect();
                 with_list(json!({}), &Value::from(infos))
+            }
+            CollectorRequest::Timelines { which, bins, last_ns } => {
+                let since_unix_ns = last_ns.map_or(0, |last| unix_ns().saturating_sub(last));
+                let processes = self.registry().processes(which);
+                let bins = TimelineInfo::bins_of_each(*bins, processes.len());
+                let all = processes.iter().map(|process| process.timeline(since_unix_ns, bins).to_json());
+                with_list(json!({}), &all.collect())
             }
             &CollectorRequest::Snapshot { pid, detail, contents, pages } => {
                 self.snapshot(pid, SnapshotRequest { detail, contents, pages })

@@ -68,6 +68,37 @@ fn a_process_registers_and_is_looked_at_until_it_is_gone() {
 }
 
 #[test]
+fn a_process_has_a_timeline_also_after_its_end() {
+    let folder = TestFolder::new();
+    let collector = Collector::start(folder.options());
+    let mut client = collector.client();
+    let mut child = Running::start(collector.socket(), 1000);
+    let pid = child.pid();
+    wait_for("registering", || has(&mut client, pid, ProcessState::Live));
+    let bins = |client: &mut CollectorClient| client.timelines(&Which::Pid(pid), 100, None).unwrap().remove(0).bins;
+    let first = bins(&mut client)[0];
+    assert_eq!((first.live_blocks.last, first.live_bytes.last, first.is_estimate), (1000, 16_000, false));
+    assert!(first.rss_bytes.last > 0);
+    assert_eq!(child.tell("free 7"), "done");
+    wait_for("a reading", || bins(&mut client).last().unwrap().live_blocks.last == 999);
+    child.kill();
+    wait_for("the end", || has(&mut client, pid, ProcessState::Exited));
+    let all = bins(&mut client);
+    let last = all.last().unwrap();
+    assert_eq!((last.live_blocks.last, last.live_bytes.last, last.allocations), (999, 15_984, 1000));
+    assert_eq!(all.iter().map(|bin| bin.live_blocks.high).max(), Some(1000));
+    let info = client.processes().unwrap().into_iter().find(|info| info.pid == pid).unwrap();
+    let timelines = client.timelines(&Which::All, 2, None).unwrap();
+    assert!(timelines.iter().any(|one| (one.pid, one.since_unix_ns) == (pid, info.since_unix_ns)));
+    assert!(timelines.iter().all(|one| one.bins.len() <= 2));
+    // Of the last nanosecond there is nothing; of others neither. Extreme requests are harmless.
+    assert!(client.timelines(&Which::Pid(pid), 100, Some(1)).unwrap()[0].bins.is_empty());
+    assert!(client.timelines(&Which::Name("nobody".into()), 100, None).unwrap().is_empty());
+    assert!(!client.timelines(&Which::Pid(pid), u64::MAX, Some(u64::MAX)).unwrap()[0].bins.is_empty());
+    assert!(client.timelines(&Which::Pid(pid), 0, Some(0)).unwrap()[0].bins.is_empty());
+}
+
+#[test]
 fn programs_keep_snapshots_of_themselves() {
     let folder = TestFolder::new();
     let options = CollectorOptions { kept_snapshots: Retention { count: 3, bytes: 1 << 20 }, ..folder.options() };

@@ -261,7 +261,7 @@ impl Replay<'_> {
     fn step(&mut self, ledger: &NumberLedger, step: &Step) {
         match step.op {
             Op::Allocate(place) => self.enter(&place.born(ledger.accounts().next_id(), step.time)),
-            Op::Free { id } | Op::Evict { id } => {
+            Op::Free { id, .. } | Op::Evict { id } => {
                 if let Some(block) = ledger.find(id) {
                     self.leave(&block, step.time);
                     self.resized.remove(&id);

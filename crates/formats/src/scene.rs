@@ -49,7 +49,7 @@ impl Scene {
     }
 
     pub(crate) fn free(&mut self, thread: u64, address: u64) {
-        self.happen(thread, EventKind::Deallocate { address, claimed_size: None });
+        self.happen(thread, EventKind::free(address, None));
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {

@@ -500,7 +500,7 @@ proptest! {
         for (time, (stack, place, size, kind)) in (0..).zip(events) {
             let placement = Placement { address: place << 20, size, stack: stacks[stack], ..Placement::default() };
             let kind = match kind {
-                0 => EventKind::Deallocate { address: placement.address, claimed_size: None },
+                0 => EventKind::free(placement.address, None),
                 1 => EventKind::Reallocate { old_address: placement.address, claimed_old_size: None, new: placement },
                 _ => EventKind::Allocate(placement),
             };

@@ -245,7 +245,11 @@ fn event(doing: &Doing, time: u64, stacks: &[StackId; 4], catalog: &mut Catalog)
     };
     let kind = match kind {
         0..6 => EventKind::Allocate(place),
-        6..9 => EventKind::Deallocate { address: place.address, claimed_size: (size % 2 == 0).then_some(*size) },
+        6..9 => EventKind::Deallocate {
+            address: place.address,
+            claimed_size: (size % 2 == 0).then_some(*size),
+            stack: place.stack,
+        },
         9..12 => EventKind::Reallocate {
             old_address: at(*old),
             claimed_old_size: (size % 5 == 0).then_some(*size),
@@ -371,7 +375,7 @@ fn blocks_that_share_an_address_stay_apart() {
     happen(&mut ledger, &mut steps, 1, at(0x1000, 10));
     assert!(ledger.set_aside(0x1000, u64::MAX));
     happen(&mut ledger, &mut steps, 2, at(0x1000, 20));
-    happen(&mut ledger, &mut steps, 3, EventKind::Deallocate { address: 0x1000, claimed_size: None });
+    happen(&mut ledger, &mut steps, 3, EventKind::free(0x1000, None));
     let new = Placement { address: 0x1000, size: 30, ..Placement::default() };
     let kind = EventKind::Reallocate { old_address: u64::MAX, claimed_old_size: None, new };
     happen(&mut ledger, &mut steps, 4, kind);

@@ -109,12 +109,23 @@ pub fn diff_rows_named(
     Ok(deltas)
 }
 
-/// Matches the rows of two sides. Rows that people would call the same are one, also if they are on the same side: two stacks may have the same text
-/// (different addresses in the same line).
+/// Matches the rows of two sides.
 pub fn pair_rows<T: Addend>(
     sides: [(&Catalog, impl IntoIterator<Item = (GroupKey, T)>); 2],
 ) -> Result<Vec<Delta<T>>, TooManyCalls> {
-    let mut deltas: Vec<Delta<T>> = Vec::new();
+    let matched = match_rows(sides)?.into_iter();
+    Ok(matched.map(|[before, after]| Delta { before, after }).collect())
+}
+
+/// A row on each of some sides; at least one of them has it.
+pub type MatchedRow<T, const SIDES: usize> = [Option<(GroupKey, T)>; SIDES];
+
+/// Matches the rows of some sides. Rows that people would call the same are one, also if they are on the same side: two stacks may have the same text
+/// (different addresses in the same line).
+pub fn match_rows<T: Addend, const SIDES: usize>(
+    sides: [(&Catalog, impl IntoIterator<Item = (GroupKey, T)>); SIDES],
+) -> Result<Vec<MatchedRow<T, SIDES>>, TooManyCalls> {
+    let mut matched: Vec<MatchedRow<T, SIDES>> = Vec::new();
     let mut indexes: FxHashMap<RowIdentity, usize> = FxHashMap::default();
     let mut identities = RowIdentities::default();
     for (at, (catalog, rows)) in sides.into_iter().enumerate() {
@@ -122,18 +133,16 @@ pub fn pair_rows<T: Addend>(
         for (key, amount) in rows {
             let identity = identities.of(catalog, &mut known, &key)?;
             let index = *indexes.entry(identity).or_insert_with(|| {
-                deltas.push(Delta { before: None, after: None });
-                deltas.len() - 1
+                matched.push(std::array::from_fn(|_| None));
+                matched.len() - 1
             });
-            let delta = &mut deltas[index];
-            let side = if at == 0 { &mut delta.before } else { &mut delta.after };
-            match side {
+            match &mut matched[index][at] {
                 Some((_, sum)) => sum.add(&amount),
-                None => *side = Some((key, amount)),
+                side => *side = Some((key, amount)),
             }
         }
     }
-    Ok(deltas)
+    Ok(matched)
 }
 
 /// Single allocations of one recording at two instants.

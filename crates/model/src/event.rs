@@ -36,6 +36,8 @@ pub enum EventKind {
         address: u64,
         /// The size of the block, if the source reports it.
         claimed_size: Option<u64>,
+        /// The call stack that freed it, if the source reports it.
+        stack: StackId,
     },
     /// A block was moved to another heap, as when a garbage collector promotes it: neither a new block nor a reallocation.
     Promote {
@@ -64,6 +66,11 @@ pub enum EventKind {
 }
 
 impl EventKind {
+    /// A free by a stack that is not known.
+    pub const fn free(address: u64, claimed_size: Option<u64>) -> Self {
+        Self::Deallocate { address, claimed_size, stack: StackId::UNKNOWN }
+    }
+
     /// True for events; false for `Dropped`, which only reports missing events.
     pub fn is_event(&self) -> bool {
         !matches!(self, Self::Dropped { .. })

@@ -354,14 +354,19 @@ pub enum FrameKey<'a> {
     Line(&'a str, u32),
 }
 
-impl FrameKey<'_> {
+impl<'a> FrameKey<'a> {
     /// Nothing is known.
     pub const UNKNOWN: Self = Self::Name("");
+
+    /// The row whose own figures a stack counts for. Its frames are innermost first.
+    pub fn own(frames: &[FrameText<'a>], naming: &Naming, by: GroupBy) -> Self {
+        frames.get(naming.passing_frames(frames)).map_or(Self::UNKNOWN, |frame| frame.key_by(by))
+    }
 }
 
 impl<'a> FrameText<'a> {
     /// Its row in a table. Only groupings by frame have one.
-    fn key_by(&self, by: GroupBy) -> FrameKey<'a> {
+    pub fn key_by(&self, by: GroupBy) -> FrameKey<'a> {
         match by {
             GroupBy::File => FrameKey::Name(self.file),
             GroupBy::Module => FrameKey::Name(self.module),
@@ -401,7 +406,7 @@ pub struct StackKeys<'a> {
 impl<'a> StackKeys<'a> {
     /// The rows of a stack, whose frames are innermost first.
     pub fn of(frames: &[FrameText<'a>], naming: &Naming, by: GroupBy) -> Self {
-        let own = frames.get(naming.passing_frames(frames)).map_or(FrameKey::UNKNOWN, |frame| frame.key_by(by));
+        let own = FrameKey::own(frames, naming, by);
         let mut all: Vec<FrameKey<'_>> = frames.iter().map(|frame| frame.key_by(by)).collect();
         if all.is_empty() {
             all.push(FrameKey::UNKNOWN);

@@ -5,7 +5,8 @@
 
 use crate::catalog::{Catalog, FrameText};
 use crate::figures::Figures;
-use crate::ids::{StackId, StringId};
+use crate::frame_roles::FrameRoles;
+use crate::ids::{FrameId, StackId, StringId};
 use crate::naming::{FrameRole, Naming};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
@@ -94,13 +95,29 @@ struct Candidate {
 /// The functions that have many callers and sizes, and nearly always call the allocator themselves.
 fn round(catalog: &Catalog, calls: &[SiteCalls], naming: &Naming) -> Vec<Box<str>> {
     let mut candidates: FxHashMap<StringId, Candidate> = FxHashMap::default();
+    let mut roles = FrameRoles::default();
+    // By the frame and its caller: whether it can be a wrapper.
+    let mut possible: FxHashMap<(FrameId, Option<FrameId>), bool> = FxHashMap::default();
+    let text = |id: FrameId| catalog.stacks.frame(id).map(|frame| catalog.frame_text(frame)).unwrap_or_default();
     for site in calls {
-        let frames: Vec<FrameText<'_>> = catalog.frame_texts(site.stack).take(MOST_FRAMES).collect();
-        let roles = (0..frames.len()).map(|at| naming.role(&frames[at], frames.get(at + 1)));
-        let passing = roles.take_while(|role| *role == FrameRole::Allocator).count();
-        let Some(own) = frames.get(passing).filter(|own| is_possible(naming, own, frames.get(passing + 1))) else {
-            continue;
+        let mut frames = catalog.stacks.frame_ids_of(site.stack).take(MOST_FRAMES).peekable();
+        let mut passing = 0;
+        let own = loop {
+            let Some(frame) = frames.next() else { break None };
+            let caller = frames.peek().copied();
+            if roles.role(catalog, naming, frame, caller) != FrameRole::Allocator {
+                break Some((frame, caller));
+            }
+            passing += 1;
         };
+        let Some((own, caller)) = own else { continue };
+        let is_possible = *possible
+            .entry((own, caller))
+            .or_insert_with(|| is_possible(naming, &text(own), caller.map(text).as_ref()));
+        if !is_possible {
+            continue;
+        }
+        let own = text(own);
         let mut ids = catalog.stacks.frames_of(site.stack).skip(passing).map(|frame| frame.function);
         let Some(function) = ids.next() else { continue };
         let candidate = candidates.entry(function).or_default();

@@ -25,6 +25,8 @@ pub enum Op {
     Free {
         /// The block.
         id: AllocId,
+        /// The call stack that freed it, if the source reports it.
+        stack: StackId,
     },
     /// A block was resized.
     Reallocate {
@@ -255,7 +257,9 @@ impl AddressLedger {
         let time = emitter.time;
         match event.kind {
             EventKind::Allocate(ref place) => self.allocate(place, &mut emitter),
-            EventKind::Deallocate { address, claimed_size } => self.deallocate(address, claimed_size, &mut emitter),
+            EventKind::Deallocate { address, claimed_size, stack } => {
+                self.deallocate(address, claimed_size, stack, &mut emitter);
+            }
             EventKind::Reallocate { old_address, claimed_old_size, ref new } => {
                 self.reallocate(old_address, claimed_old_size, new, &mut emitter);
             }
@@ -405,7 +409,13 @@ impl AddressLedger {
     }
 
     #[inline(always)]
-    fn deallocate(&mut self, address: u64, claimed_size: Option<u64>, emitter: &mut StepEmitter<'_, impl StepSink>) {
+    fn deallocate(
+        &mut self,
+        address: u64,
+        claimed_size: Option<u64>,
+        stack: StackId,
+        emitter: &mut StepEmitter<'_, impl StepSink>,
+    ) {
         let mut lay = address;
         let Some(slot) = self.unindex(address).or_else(|| {
             let slot = self.forget_aside(address)?;
@@ -424,7 +434,7 @@ impl AddressLedger {
         self.accounts.tick(emitter.time);
         let thread = self.accounts.thread_index(emitter.thread);
         self.accounts.free(slot, thread);
-        emitter.usual(Op::Free { id }, BlockExtent { address: lay, size });
+        emitter.usual(Op::Free { id, stack }, BlockExtent { address: lay, size });
     }
 
     fn promote(&mut self, address: u64, tag: TagId, emitter: &mut StepEmitter<'_, impl StepSink>) {
@@ -555,7 +565,7 @@ impl NumberLedger {
                 self.accounts.allocate(slot, thread, &place);
                 self.by_number.insert(id.0, slot.0);
             }
-            Op::Free { id } => {
+            Op::Free { id, .. } => {
                 let Some(slot) = self.unindex(id) else { return self.lose() };
                 let thread = self.accounts.thread_index(step.thread);
                 self.accounts.free(slot, thread);
@@ -590,7 +600,7 @@ impl NumberLedger {
     pub fn replay_part(&mut self, step: &Step, whole: &Self, wanted: impl Fn(&Block, ThreadId) -> bool) {
         let is_kept = match step.op {
             Op::Allocate(place) => wanted(&place.born(self.accounts.next_id(), step.time), step.thread),
-            Op::Free { id } | Op::Evict { id } => self.slot_of(id).is_some(),
+            Op::Free { id, .. } | Op::Evict { id } => self.slot_of(id).is_some(),
             Op::Promote { id, tag } => self.find(id).is_some_and(|block| {
                 let owner = self.accounts.threads().get(block.thread as usize).map_or(step.thread, |owner| owner.id);
                 wanted(&Block { tag, ..block }, owner)

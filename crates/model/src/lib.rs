@@ -25,7 +25,7 @@
 //!     ledger.record(&Event { time: Nanos(time), thread: ThreadId(thread), kind }, &mut ());
 //! };
 //! happen(10, 1, EventKind::Allocate(place));
-//! happen(20, 2, EventKind::Deallocate { address: 0x1000, claimed_size: None });
+//! happen(20, 2, EventKind::free(0x1000, None));
 //!
 //! let totals = ledger.accounts().totals();
 //! assert_eq!((totals.figures.live_bytes(), totals.figures.peak_bytes), (0, 64));
@@ -48,6 +48,7 @@ pub mod diff;
 mod disturbing;
 mod event;
 mod figures;
+mod frame_roles;
 pub mod groups;
 mod heap;
 mod ids;
@@ -95,6 +96,7 @@ pub use damage::Damage;
 pub use disturbing::disturbs_text;
 pub use event::{Event, EventKind, Placement};
 pub use figures::{Figures, Rests, Totals};
+pub use frame_roles::FrameRoles;
 pub use heap::{Heap, mapped_address, usable_of_size};
 pub use ids::{AllocId, FrameId, Nanos, StackId, StoreId, StringId, TagId, ThreadId};
 pub use interval::{Certainty, Interval, expected_samples};

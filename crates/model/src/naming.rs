@@ -48,6 +48,88 @@ pub(crate) enum FrameRole {
     Own,
 }
 
+/// The frames of one stack, innermost first, as far as the name of a site depends on them. A frame that is asked about must be there.
+pub(crate) trait StackFrames {
+    /// Whether there is a frame with this index.
+    fn has(&mut self, at: usize) -> bool;
+    /// Its role.
+    fn role(&mut self, at: usize) -> FrameRole;
+    /// Whether it is one of the functions through which Rust's allocator is called.
+    fn is_rust_symbol(&mut self, at: usize) -> bool;
+    /// Whether it is code without a function's name, in a known module.
+    fn is_unnamed(&mut self, at: usize) -> bool;
+    /// Whether nothing but its address is known.
+    fn is_nameless(&mut self, at: usize) -> bool;
+    /// Whether it is a part of a language's library.
+    fn is_library(&mut self, at: usize) -> bool;
+    /// Whether two of them lie in the same module.
+    fn share_module(&mut self, one: usize, other: usize) -> bool;
+}
+
+/// How many frames without a name come before a wrapper or a pool of the same module: a stripped program names what it exports, and what an exported
+/// wrapper calls on its way to the allocator is a part of it.
+fn unnamed_parts(frames: &mut impl StackFrames, first: usize) -> usize {
+    let mut unnamed = 0;
+    while unnamed <= MOST_PARTS && frames.has(first + unnamed) && frames.is_unnamed(first + unnamed) {
+        unnamed += 1;
+    }
+    let outer = first + unnamed;
+    let is_part = (1..=MOST_PARTS).contains(&unnamed)
+        && frames.has(outer)
+        && frames.role(outer) != FrameRole::Own
+        && !frames.is_library(outer)
+        && (first..outer).all(|part| frames.share_module(part, outer));
+    if is_part { unnamed } else { 0 }
+}
+
+/// How many unknown frames may be skipped for one that has a name.
+const MOST_NAMELESS: usize = 2;
+
+/// How many frames of which only the address is known come before a named one, up to two of them: the named one is more useful.
+fn useless_frames(frames: &mut impl StackFrames, first: usize) -> usize {
+    let mut nameless = 0;
+    while nameless <= MOST_NAMELESS && frames.has(first + nameless) && frames.is_nameless(first + nameless) {
+        nameless += 1;
+    }
+    if nameless <= MOST_NAMELESS && frames.has(first + nameless) { nameless } else { 0 }
+}
+
+/// The frames of a list.
+struct ListedFrames<'a> {
+    naming: &'a Naming,
+    frames: &'a [FrameText<'a>],
+}
+
+impl StackFrames for ListedFrames<'_> {
+    fn has(&mut self, at: usize) -> bool {
+        at < self.frames.len()
+    }
+
+    fn role(&mut self, at: usize) -> FrameRole {
+        self.naming.role(&self.frames[at], self.frames.get(at + 1))
+    }
+
+    fn is_rust_symbol(&mut self, at: usize) -> bool {
+        plumbing::is_rust_symbol(self.frames[at].function)
+    }
+
+    fn is_unnamed(&mut self, at: usize) -> bool {
+        self.frames[at].unnamed_code().is_some()
+    }
+
+    fn is_nameless(&mut self, at: usize) -> bool {
+        plumbing::is_nameless(&self.frames[at])
+    }
+
+    fn is_library(&mut self, at: usize) -> bool {
+        plumbing::is_library(&self.frames[at])
+    }
+
+    fn share_module(&mut self, one: usize, other: usize) -> bool {
+        self.frames[one].module == self.frames[other].module
+    }
+}
+
 impl Naming {
     /// Names as they are.
     pub fn raw() -> Self {
@@ -56,40 +138,28 @@ impl Naming {
 
     /// The frame that names a site, among its frames, innermost first.
     pub fn site(&self, innermost_first: &[FrameText<'_>]) -> SiteName {
+        self.site_of(&mut ListedFrames { naming: self, frames: innermost_first })
+    }
+
+    /// The frame that names a site.
+    pub(crate) fn site_of(&self, frames: &mut impl StackFrames) -> SiteName {
         if self.is_raw {
             return SiteName::default();
         }
-        let own_allocator = plumbing::own_allocator(innermost_first.iter().map(|frame| frame.function));
+        let own_allocator = plumbing::own_allocator(|at| frames.has(at).then(|| frames.is_rust_symbol(at)));
         let mut at = 0;
-        while let Some(frame) = innermost_first.get(at) {
-            match self.role(frame, innermost_first.get(at + 1)) {
+        while frames.has(at) {
+            match frames.role(at) {
                 FrameRole::Allocator | FrameRole::Library => at += 1,
                 FrameRole::Pool(pool) => return SiteName { passing: at, pool: Some(pool) },
                 FrameRole::Own if own_allocator > at => at = own_allocator,
-                FrameRole::Own => match self.unnamed_parts(&innermost_first[at..]) {
-                    0 => {
-                        let passing = at + plumbing::useless_frames(&innermost_first[at..]);
-                        return SiteName { passing, pool: None };
-                    }
+                FrameRole::Own => match unnamed_parts(frames, at) {
+                    0 => return SiteName { passing: at + useless_frames(frames, at), pool: None },
                     parts => at += parts,
                 },
             }
         }
         SiteName::default()
-    }
-
-    /// How many frames without a name come before a wrapper or a pool of the same module: a stripped program names what it exports, and what an exported
-    /// wrapper calls on its way to the allocator is a part of it.
-    fn unnamed_parts(&self, innermost_first: &[FrameText<'_>]) -> usize {
-        let unnamed = innermost_first.iter().take_while(|frame| frame.unnamed_code().is_some()).count();
-        let is_part = (1..=MOST_PARTS).contains(&unnamed) && {
-            let (inner, outer) = innermost_first.split_at(unnamed);
-            outer.first().is_some_and(|frame| {
-                let is_wrapper = self.role(frame, outer.get(1)) != FrameRole::Own && !plumbing::is_library(frame);
-                is_wrapper && inner.iter().all(|part| part.module == frame.module)
-            })
-        };
-        if is_part { unnamed } else { 0 }
     }
 
     /// The pool that a function takes memory for.

@@ -5,15 +5,6 @@
 
 use crate::catalog::FrameText;
 
-/// How many unknown frames may be skipped for one that has a name.
-const MOST_NAMELESS: usize = 2;
-
-/// How many frames of which only the address is known come before a named one, up to two of them: the named one is more useful.
-pub(crate) fn useless_frames(innermost_first: &[FrameText<'_>]) -> usize {
-    let nameless = innermost_first.iter().take_while(|frame| is_nameless(frame)).count();
-    if nameless <= MOST_NAMELESS && nameless < innermost_first.len() { nameless } else { 0 }
-}
-
 /// True for an allocator's own function.
 pub(crate) fn is_allocator(frame: &FrameText<'_>) -> bool {
     let function = frame.function;
@@ -27,7 +18,8 @@ pub(crate) fn is_library(frame: &FrameText<'_>) -> bool {
     is_library_source(frame.file) || is_plumbing(frame.function)
 }
 
-fn is_nameless(frame: &FrameText<'_>) -> bool {
+/// True for a frame of which only the address is known.
+pub(crate) fn is_nameless(frame: &FrameText<'_>) -> bool {
     frame.function.is_empty() && frame.file.is_empty() && frame.module.is_empty()
 }
 
@@ -170,7 +162,7 @@ fn is_of_rust(function: &str) -> bool {
 }
 
 /// Whether a function is one of those through which Rust's allocator is called.
-fn is_rust_symbol(function: &str) -> bool {
+pub(crate) fn is_rust_symbol(function: &str) -> bool {
     let symbol = function.strip_prefix("__rustc::").unwrap_or(function);
     let stripped = ["__rust_", "__rdl_", "__rg_"].iter().find_map(|prefix| symbol.strip_prefix(prefix));
     stripped.is_some_and(|name| RUST_SYMBOLS.contains(&name))
@@ -181,8 +173,10 @@ const MOST_OF_ALLOCATOR: usize = 8;
 
 /// How many frames of a Rust program's own allocator a stack begins with, innermost first, with the function through which the library calls it. With line
 /// tables only, their names are bare (`alloc`), and only that function shows what they are.
-pub(crate) fn own_allocator<'a>(functions: impl Iterator<Item = &'a str>) -> usize {
-    functions.take(MOST_OF_ALLOCATOR).position(is_rust_symbol).map_or(0, |at| at + 1)
+///
+/// `is_symbol` says whether the frame with an index [is that function](is_rust_symbol); `None` after the last frame.
+pub(crate) fn own_allocator(is_symbol: impl FnMut(usize) -> Option<bool>) -> usize {
+    (0..MOST_OF_ALLOCATOR).map_while(is_symbol).position(|is_symbol| is_symbol).map_or(0, |at| at + 1)
 }
 
 /// Templates of the namespace `std`.

@@ -31,7 +31,8 @@ fn kind() -> impl Strategy<Value = EventKind> {
         5 => place().prop_map(EventKind::Allocate),
         4 => (1u64..12, claim()).prop_map(|(address, claimed_size)| EventKind::Deallocate {
             address: address * 16,
-            claimed_size
+            claimed_size,
+            stack: StackId(address as u32 % 3)
         }),
         3 => (1u64..12, claim(), place()).prop_map(|(old, claimed_old_size, new)| EventKind::Reallocate {
             old_address: old * 16,
@@ -212,8 +213,8 @@ fn plain(event: &Event, ledger: &mut AddressLedger) -> Option<PlainEvent> {
         EventKind::Allocate(Placement { address, size, stack, tag: TagId::NONE, surplus, .. }) => {
             Some(PlainEvent { time, thread, address, size, stack, surplus, ..PlainEvent::default() })
         }
-        EventKind::Deallocate { address, claimed_size: None } => {
-            Some(PlainEvent { time, thread, address, is_free: true, ..PlainEvent::default() })
+        EventKind::Deallocate { address, claimed_size: None, stack } => {
+            Some(PlainEvent { time, thread, address, stack, is_free: true, ..PlainEvent::default() })
         }
         _ => None,
     }
@@ -245,7 +246,7 @@ proptest! {
                         prop_assert_eq!((place.size, done.id), (done.size, AllocId(one_by_one.accounts().next_id().0 - 1)));
                         highest = highest.max(one_by_one.accounts().totals().figures.live_bytes());
                     }
-                    Op::Free { id } => prop_assert_eq!(id, done.id),
+                    Op::Free { id, .. } => prop_assert_eq!(id, done.id),
                     op => panic!("not plain: {op:?}"),
                 }
             }
@@ -440,7 +441,7 @@ fn a_block_that_is_being_moved_lies_where_it_was() {
     assert_eq!(at_once, [(16, 10), (16, 30)]);
     ledger.record(&event(1, move_from(key)), &mut steps);
     assert_eq!(ledger.find(key), None);
-    ledger.record(&event(2, EventKind::Deallocate { address: 16, claimed_size: None }), &mut steps);
+    ledger.record(&event(2, EventKind::free(16, None)), &mut steps);
     let left: Vec<(u64, u64)> = ledger.accounts().blocks().map(|block| (block.address, block.size)).collect();
     assert_eq!(left, [(64, 50)]);
     assert!(ledger.accounts().anomalies().is_empty());
@@ -451,7 +452,7 @@ fn a_block_that_is_being_moved_lies_where_it_was() {
     // A block that did not move is found again. A block whose move never ended can be given up.
     assert!(ledger.set_aside(64, key) && ledger.put_back(key) && ledger.find(64).is_some());
     assert!(ledger.set_aside(64, key));
-    ledger.record(&event(1, EventKind::Deallocate { address: key, claimed_size: None }), &mut steps);
+    ledger.record(&event(1, EventKind::free(key, None)), &mut steps);
     assert_eq!(ledger.accounts().blocks().count(), 0);
 }
 
@@ -466,7 +467,7 @@ fn a_block_is_temporary_if_its_thread_or_else_the_next_event_frees_it() {
             record(EventKind::Allocate(Placement { address, size: 8, ..Placement::default() }));
         }
         for &address in frees {
-            record(EventKind::Deallocate { address, claimed_size: None });
+            record(EventKind::free(address, None));
         }
         let mut replayed = NumberLedger::default();
         steps.iter().for_each(|step| replayed.replay(step));

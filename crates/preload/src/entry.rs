@@ -117,6 +117,8 @@ pub unsafe extern "C" fn free() {
         "cmp byte ptr [rcx + rax], 0",
         "je 4b",
         "2:",
+        "mov rsi, rsp",
+        "mov rdx, rbp",
         "jmp {target}",
         ".cfi_endproc",
         pass = sym PASS_FREES,
@@ -128,6 +130,8 @@ pub unsafe extern "C" fn free() {
     )
 }
 
+entry!(free_sized, "rdx", "rcx", heap::free_sized);
+entry!(free_aligned_sized, "rcx", "r8", heap::free_aligned_sized);
 entry!(realloc, "rdx", "rcx", heap::realloc);
 entry!(reallocarray, "rcx", "r8", heap::reallocarray);
 entry!(memalign, "rdx", "rcx", heap::memalign);
@@ -135,6 +139,7 @@ entry!(aligned_alloc, "rdx", "rcx", heap::aligned_alloc);
 entry!(posix_memalign, "rcx", "r8", heap::posix_memalign);
 entry!(valloc, "rsi", "rdx", heap::valloc);
 entry!(pvalloc, "rsi", "rdx", heap::pvalloc);
+entry!(munmap, "rdx", "rcx", mappings::munmap);
 entry!(mprotect, "rcx", "r8", mappings::mprotect);
 entry!(pkey_mprotect, "r8", "r9", mappings::pkey_mprotect);
 entry!(madvise, "rcx", "r8", mappings::madvise);

@@ -139,14 +139,16 @@ pub unsafe extern "C" fn calloc(count: usize, size: usize, sp: u64, bp: u64) -> 
     }
 }
 
-pub unsafe extern "C" fn free(block: BlockPointer) {
+pub unsafe extern "C" fn free(block: BlockPointer, sp: u64, bp: u64) {
     if block.is_null() || real::is_early(block) {
         return;
     }
+    // SAFETY: `sp` and `bp` come from the entry.
+    let from = unsafe { caller(sp, bp) };
     match mode() {
-        AgentMode::Exact => agent::freeing(block),
+        AgentMode::Exact => agent::freeing_by(block, from),
         AgentMode::Sampled => {
-            forget_sample(block);
+            forget_sample(block, from);
         }
         _ => {}
     }
@@ -156,9 +158,9 @@ pub unsafe extern "C" fn free(block: BlockPointer) {
 
 /// When only samples are recorded: forgets a block that is a sample, or was recorded before sampling began. Returns whether it was.
 #[inline(always)]
-fn forget_sample(block: BlockPointer) -> bool {
+fn forget_sample(block: BlockPointer, from: Caller) -> bool {
     if may_be_sampled(block) && sampling::remove(block as u64) {
-        agent::freeing(block);
+        agent::freeing_by(block, from);
         return true;
     }
     if agent::knows_older_blocks() {
@@ -168,19 +170,15 @@ fn forget_sample(block: BlockPointer) -> bool {
 }
 
 /// C23: a free with the size.
-#[cfg_attr(not(feature = "static"), unsafe(no_mangle))]
-#[cfg_attr(feature = "static", unsafe(export_name = "__wrap_free_sized"))]
-pub unsafe extern "C" fn free_sized(block: BlockPointer, _size: usize) {
+pub unsafe extern "C" fn free_sized(block: BlockPointer, _size: usize, sp: u64, bp: u64) {
     // SAFETY: the program's.
-    unsafe { free(block) }
+    unsafe { free(block, sp, bp) }
 }
 
 /// C23: a free with the alignment and the size.
-#[cfg_attr(not(feature = "static"), unsafe(no_mangle))]
-#[cfg_attr(feature = "static", unsafe(export_name = "__wrap_free_aligned_sized"))]
-pub unsafe extern "C" fn free_aligned_sized(block: BlockPointer, _alignment: usize, _size: usize) {
+pub unsafe extern "C" fn free_aligned_sized(block: BlockPointer, _alignment: usize, _size: usize, sp: u64, bp: u64) {
     // SAFETY: the program's.
-    unsafe { free(block) }
+    unsafe { free(block, sp, bp) }
 }
 
 pub unsafe extern "C" fn realloc(block: BlockPointer, size: usize, sp: u64, bp: u64) -> BlockPointer {
@@ -210,7 +208,7 @@ unsafe fn realloc_exact(block: BlockPointer, size: usize, from: Caller) -> Block
     unsafe {
         if size == 0 {
             // The common C library frees the block; another one may return an empty block.
-            agent::freeing(block);
+            agent::freeing_by(block, from);
             let new = real::realloc(block, 0);
             record(new, 0, from);
             return new;
@@ -232,7 +230,7 @@ unsafe fn realloc_sampled(block: BlockPointer, size: usize, from: Caller) -> Blo
     // SAFETY: the program's.
     unsafe {
         let sample = size != 0 && is_sample(size);
-        let was_sample = forget_sample(block);
+        let was_sample = forget_sample(block, from);
         if !sample && !was_sample {
             return real::realloc(block, size);
         }

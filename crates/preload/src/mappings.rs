@@ -130,15 +130,15 @@ unsafe fn record_protection(result: c_int, address: BlockPointer, length: usize,
     }
 }
 
-#[cfg_attr(not(feature = "static"), unsafe(no_mangle))]
-#[cfg_attr(feature = "static", unsafe(export_name = "__wrap_munmap"))]
-pub unsafe extern "C" fn munmap(address: BlockPointer, length: usize) -> c_int {
+pub unsafe extern "C" fn munmap(address: BlockPointer, length: usize, sp: u64, bp: u64) -> c_int {
     if !agent::records_mappings() {
         // SAFETY: the program's.
         return unsafe { real::munmap(address, length) };
     }
     let mut result = -1;
-    agent::unmapping(address as u64, length as u64, || {
+    // SAFETY: `sp` and `bp` come from the entry.
+    let from = unsafe { caller(sp, bp) };
+    agent::unmapping(address as u64, length as u64, from, || {
         // SAFETY: the program's.
         result = unsafe { real::munmap(address, length) };
         result == 0

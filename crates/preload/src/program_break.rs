@@ -56,7 +56,7 @@ fn move_to(end: usize, from: Caller, set: impl FnOnce() -> bool) {
     if new > old {
         agent::mapped(old, new - old, mapping::MEMORY, from);
     } else if new < old {
-        agent::unmapping(new, old - new, || true);
+        agent::unmapping(new, old - new, from, || true);
     }
 }
 

@@ -3,10 +3,11 @@
 use crate::compiled_filter::CompiledFilter;
 use crate::error::QueryError;
 use crate::lives::deaths;
+use crate::names::{Search, own_frame_of};
 use crate::population::Population;
 use crate::query::Query;
 use crate::stacks::no_stacks;
-use highwater_formats::json::StackTableAnswer;
+use highwater_formats::json::{FrameAnswer, StackTableAnswer};
 use highwater_model::{ByteSum, Catalog, Heap, Nanos};
 use highwater_store::history::{BlockLife, ColumnSet, OwnedBlock, Work};
 use serde::Serialize;
@@ -28,12 +29,14 @@ pub enum BlockOrder {
 }
 
 /// Which blocks are wanted.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct BlocksOptions {
     /// How they are sorted.
     pub order: BlockOrder,
     /// The least comes first.
     pub is_ascending: bool,
+    /// Only blocks with this in a function, file or module of their stack: a part of a name in any case, or a regular expression between slashes.
+    pub search: String,
     /// The number of blocks that are skipped. The blocks up to it are held in memory while the list is made.
     pub offset: usize,
     /// The most blocks.
@@ -73,6 +76,8 @@ pub struct BlockAnswer {
     pub site: u32,
     /// The number of blocks that it stands for.
     pub weight: f64,
+    /// The frame that names its site.
+    pub frame: Option<FrameAnswer>,
     /// The number of its stack.
     #[cfg_attr(test, ts(type = "Frame[]"))]
     pub stack: Option<u32>,
@@ -156,9 +161,11 @@ impl RankedBlocks {
 
 /// The blocks that the query selects.
 pub fn blocks(query: &Query, options: &BlocksOptions, work: &Work<'_>) -> Result<BlocksAnswer, QueryError> {
-    let BlocksOptions { order, is_ascending, offset, limit } = *options;
+    let &BlocksOptions { order, is_ascending, offset, limit, .. } = options;
     let catalog = query.history.catalog();
-    let filter = CompiledFilter::new(&query.filters, catalog);
+    let mut filters = query.filters.clone();
+    filters.extend(Search::new(&options.search)?.filter()?);
+    let filter = CompiledFilter::new(&filters, catalog);
     let population = Population::of(query);
     let rank = |owned: &OwnedBlock, life: &BlockLife| {
         let own = match order {
@@ -207,6 +214,7 @@ pub fn blocks(query: &Query, options: &BlocksOptions, work: &Work<'_>) -> Result
     let mut stacks = no_stacks([&**catalog]);
     shown.iter().try_for_each(|ranked| stacks.add(0, ranked.owned.block.stack))?;
     let block = |ranked: &RankedBlock| BlockAnswer {
+        frame: own_frame_of(&query.naming, catalog, ranked.owned.block.stack),
         stack: stacks.number(0, ranked.owned.block.stack),
         ..block_answer(catalog, &ranked.owned, ranked.life.death, usable)
     };
@@ -219,11 +227,11 @@ pub fn blocks(query: &Query, options: &BlocksOptions, work: &Work<'_>) -> Result
     })
 }
 
-fn true_address(catalog: &Catalog, owned: &OwnedBlock) -> u64 {
+pub(crate) fn true_address(catalog: &Catalog, owned: &OwnedBlock) -> u64 {
     catalog.tag(owned.block.tag).heap.true_address(owned.block.address)
 }
 
-fn block_answer(catalog: &Catalog, owned: &OwnedBlock, death: Option<Nanos>, usable: bool) -> BlockAnswer {
+pub(crate) fn block_answer(catalog: &Catalog, owned: &OwnedBlock, death: Option<Nanos>, usable: bool) -> BlockAnswer {
     let OwnedBlock { block, thread } = owned;
     let tag = catalog.tag(block.tag);
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -242,6 +250,7 @@ fn block_answer(catalog: &Catalog, owned: &OwnedBlock, death: Option<Nanos>, usa
         task: text(catalog.strings.get(tag.task)),
         site: block.stack.0,
         weight: block.weight.value(),
+        frame: None,
         stack: None,
     }
 }

@@ -1,12 +1,15 @@
 //! Two instants compared, of one history or of two.
 
+use crate::call_trie::CallTrie;
 use crate::error::QueryError;
+use crate::frame_tree::{FrameTree, TreeColumns, Weighed};
 use crate::grouping::{RowAmount, rows_of, sites};
 use crate::measure::{Amount, Measured, measure_by};
 use crate::names::{Search, details_of, is_found, key_text, own_frame_of, pool_of};
 use crate::query::Query;
 use crate::stacks::no_stacks;
-use crate::tree::{FrameTree, ShownFrames, TreeAnswer, TreeColumns, TreeOptions, Weighed, frames_of};
+use crate::tree::{TreeAnswer, TreeOptions};
+use crate::tree_stacks::TreeStacks;
 use highwater_formats::json::{FrameAnswer, StackTableAnswer};
 use highwater_model::diff::{Delta, pair_rows};
 use highwater_model::groups::{Addend, GroupBy, GroupKey, Row};
@@ -14,6 +17,7 @@ use highwater_model::{Catalog, Naming, StackId};
 use highwater_store::history::Work;
 use serde::Serialize;
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 /// What is compared, and how it is shown.
 #[derive(Clone, Debug)]
@@ -149,9 +153,12 @@ pub fn compare(
     let measured = [measure_by(before, by, work)?, measure_by(after, by, work)?];
     let catalogs = [&**before.history.catalog(), &**after.history.catalog()];
     let naming = &after.naming;
+    // What is a wrapper in one is a wrapper in both.
+    let before = Query { naming: naming.clone(), ..before.clone() };
+    let tries = [CallTrie::of(&before)?, CallTrie::of(after)?];
     let side = |at: usize| {
         let is_wanted = |row: &Row<RowAmount>| is_found(naming, catalogs[at], &row.key, &search);
-        let rows = rows_of(&measured[at], (catalogs[at], naming), by, work)?;
+        let rows = rows_of(&measured[at], (catalogs[at], &tries[at]), by, work)?;
         let amount = |row: Row<RowAmount>| (row.key, row.figures.amount);
         Ok::<_, QueryError>((catalogs[at], rows.into_iter().filter(is_wanted).map(amount).collect::<Vec<_>>()))
     };
@@ -193,7 +200,7 @@ pub fn compare(
         change: WholeChange { bytes: change_of(old, new), blocks: difference(old.blocks, new.blocks) },
         count: changed.len(),
         rows: shown.iter().zip(details).map(row).collect(),
-        tree: both_trees([&measured[0], &measured[1]], catalogs, (&options.tree, naming), work)?,
+        tree: both_trees([&measured[0], &measured[1]], catalogs, &tries, &options.tree, work)?,
         stacks: (by == GroupBy::Site).then(|| stacks.table()),
     })
 }
@@ -243,7 +250,8 @@ fn change_answer(delta: &Delta<Amount>, catalogs: [&Catalog; 2], naming: &Naming
 fn both_trees(
     measured: [&Measured; 2],
     catalogs: [&Catalog; 2],
-    (options, naming): (&TreeOptions, &Naming),
+    tries: &[Arc<CallTrie>; 2],
+    options: &TreeOptions,
     work: &Work<'_>,
 ) -> Result<TreeAnswer, QueryError> {
     let side = |at: usize| (catalogs[at], sites(measured[at]).map(|(stack, row)| (GroupKey::Site(stack), row.amount)));
@@ -253,13 +261,15 @@ fn both_trees(
         Reverse(old.value.max(new.value))
     });
     let mut tree = FrameTree::new("all");
+    // Two instants of one history have one trie, which names the sites of one side at a time.
+    let is_one = Arc::ptr_eq(&tries[0], &tries[1]);
+    let mut first_side = TreeStacks::new(catalogs[0], &tries[0], options);
+    let mut second_side = (!is_one).then(|| TreeStacks::new(catalogs[1], &tries[1], options));
     for delta in stacks {
         work.go_on()?;
         // The frames of both sides have the same text.
         let first = if delta.before.is_some() { 0 } else { 1 };
         let Some((GroupKey::Site(stack), _)) = [&delta.before, &delta.after][first] else { continue };
-        let frames = frames_of(catalogs[first], *stack);
-        let shown = ShownFrames::of(&frames, options, naming);
         let [old, new] = delta.amounts();
         let weighed = Weighed {
             value: old.sum.max(new.sum),
@@ -267,7 +277,8 @@ fn both_trees(
             samples: 0,
             sides: [old.sum, new.sum],
         };
-        tree.add(shown.outermost_first(), shown.library_call, weighed, options);
+        let side = second_side.as_mut().filter(|_| first == 1).unwrap_or(&mut first_side);
+        side.add_down(&mut tree, *stack, weighed);
     }
     tree.add_library_calls(options);
     Ok(tree.answer(options.least_share, TreeColumns::Sides))

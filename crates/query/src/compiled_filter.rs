@@ -4,7 +4,7 @@ use crate::filter::{BlockTest, Filter};
 use crate::names::label;
 use highwater_model::groups::NO_TASK;
 use highwater_model::{Catalog, Frame, Naming, SiteTypes, StackId, StringId, TagId};
-use highwater_store::history::{BlockEventRow, BlockFacts, BlockLife, Cause};
+use highwater_store::history::{BlockEventRow, BlockFacts, BlockLife, Cause, Owners};
 use rustc_hash::FxHashMap;
 
 /// All filters of a question, compiled.
@@ -89,6 +89,20 @@ impl CompiledFilter {
     /// True if figures by stack are not enough to decide.
     pub fn needs_blocks(&self) -> bool {
         self.needs_blocks
+    }
+
+    /// True if stacks, tags and threads are not enough to decide.
+    pub fn needs_single_blocks(&self) -> bool {
+        self.rest.iter().any(|filter| !matches!(filter.test, BlockTest::Thread(_)))
+    }
+
+    /// Whether the blocks of an owner pass, if [single blocks](Self::needs_single_blocks) are not needed.
+    pub fn passes_owners(&self, owners: &Owners) -> bool {
+        let passes = |filter: &Filter| match filter.test {
+            BlockTest::Thread(id) => (id == owners.thread.0) != filter.is_negated,
+            _ => true,
+        };
+        self.passes_stack(owners.stack) && self.passes_tag(owners.tag) && self.rest.iter().all(passes)
     }
 
     /// True if the filters need to know when blocks died.

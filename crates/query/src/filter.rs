@@ -204,6 +204,12 @@ impl FromStr for Filter {
 }
 
 impl Filter {
+    /// A filter on the functions, files and modules of stacks.
+    pub(crate) fn of_text(pattern: Regex) -> Self {
+        let text = pattern.as_str().to_owned();
+        Self { test: BlockTest::Text(pattern), is_negated: false, text }
+    }
+
     /// True if the stack alone decides whether a block passes.
     pub fn is_about_stacks(&self) -> bool {
         matches!(self.test, BlockTest::Module(_) | BlockTest::Inside(_) | BlockTest::Text(_) | BlockTest::Site(_))

@@ -1,12 +1,13 @@
 //! Groups a measurement by site, function, file, module, line, thread, type, heap or task.
 
+use crate::call_trie::CallTrie;
 use crate::error::QueryError;
 use crate::measure::{Amount, Amounts, Measured, amount_of};
 use crate::stacks::MOST_FRAMES;
-use highwater_model::groups::{self, Addend, GroupBy, GroupKey, NO_TASK, Row, rows_by_frame};
-use highwater_model::{Catalog, ElementSum, Figures, Naming, SiteTypes, StackId, StringId, Tag};
+use highwater_model::groups::{self, Addend, GroupBy, GroupKey, NO_TASK, Row};
+use highwater_model::{ByteSum, Catalog, ElementSum, Figures, StackId, StringId, Tag};
 use highwater_store::history::Work;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The amount of a row, and its figures where they are known.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,16 +30,16 @@ impl Addend for RowAmount {
 /// The rows of a measurement, without empty ones; in no particular order.
 pub fn rows_of(
     measured: &Measured,
-    (catalog, naming): (&Catalog, &Naming),
+    (catalog, trie): (&Catalog, &CallTrie),
     by: GroupBy,
     work: &Work<'_>,
 ) -> Result<Vec<Row<RowAmount>>, QueryError> {
     let mut rows = match by {
         GroupBy::Site => sites(measured).map(|(stack, amount)| row(GroupKey::Site(stack), amount)).collect(),
         GroupBy::Function | GroupBy::File | GroupBy::Module | GroupBy::Line => {
-            rows_by_frame(catalog, naming, by, sites(measured), MOST_FRAMES, || work.go_on())?
+            by_frame(measured, catalog, trie, by, work)?
         }
-        GroupBy::Type if measured.has_site_types => by_site_type(measured, catalog, naming),
+        GroupBy::Type if measured.has_site_types => by_site_type(measured, catalog, trie),
         GroupBy::Thread | GroupBy::Type | GroupBy::Heap | GroupBy::Task => by_owner(measured, catalog, by),
     };
     rows.retain(|row| !row.inclusive.amount.is_nothing());
@@ -68,6 +69,74 @@ pub fn sites(measured: &Measured) -> Box<dyn Iterator<Item = (StackId, RowAmount
     }
 }
 
+/// Rows by function, file, module or line. Of each stack, the innermost frames count.
+///
+/// What a row has with its callees is the sum over the nodes of the trie in which it occurs outermost: each node passes its sum on to its caller, so a
+/// stack of a hundred frames costs one addition, and not a hundred.
+fn by_frame(
+    measured: &Measured,
+    catalog: &Catalog,
+    trie: &CallTrie,
+    by: GroupBy,
+    work: &Work<'_>,
+) -> Result<Vec<Row<RowAmount>>, QueryError> {
+    let groups = trie.groups(catalog, by);
+    let nodes = catalog.stacks.nodes();
+    let mut own: Vec<RowAmount> = vec![RowAmount::default(); groups.keys.len()];
+    let mut inclusive: Vec<CallSum> = vec![CallSum::default(); groups.keys.len()];
+    let mut sums: Vec<CallSum> = vec![CallSum::default(); nodes.len()];
+    let mut named = trie.sites();
+    for (count, (stack, amount)) in sites(measured).enumerate() {
+        if count % 1024 == 0 {
+            work.go_on()?;
+        }
+        let passing = trie.passing(&mut named, catalog, stack);
+        let first = catalog.stacks.frame_ids_of(stack).nth(passing).map_or(0, |frame| groups.row_of(frame));
+        own[first as usize].add(&amount);
+        let sum = CallSum { bytes: amount.amount.sum, blocks: amount.amount.blocks, samples: amount.amount.samples };
+        match trie.depth(stack) {
+            0 => inclusive[0].add(sum),
+            1..=MOST_FRAMES => sums[stack.0 as usize].add(sum),
+            _ => {
+                let frames = catalog.stacks.frame_ids_of(stack).take(MOST_FRAMES);
+                let rows: BTreeSet<u32> = frames.map(|frame| groups.row_of(frame)).collect();
+                rows.into_iter().for_each(|row| inclusive[row as usize].add(sum));
+            }
+        }
+    }
+    // A callee comes after its caller.
+    for at in (1..nodes.len()).rev() {
+        let sum = sums[at];
+        if sum == CallSum::default() || trie.depth(StackId(at as u32)) == 0 {
+            continue;
+        }
+        groups.outermost(at).iter().for_each(|row| inclusive[*row as usize].add(sum));
+        sums[nodes[at].parent.0 as usize].add(sum);
+    }
+    let row = |((key, figures), sum): ((&GroupKey, RowAmount), CallSum)| {
+        let inclusive = RowAmount { amount: Amount::new(sum.bytes, sum.blocks, sum.samples), figures: None };
+        Row { key: key.clone(), figures, inclusive }
+    };
+    let rows = groups.keys.iter().zip(own).zip(inclusive);
+    Ok(rows.filter(|(_, sum)| *sum != CallSum::default()).map(row).collect())
+}
+
+/// What a node of the trie, or a row, has with its callees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct CallSum {
+    bytes: ByteSum,
+    blocks: u64,
+    samples: u64,
+}
+
+impl CallSum {
+    fn add(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.blocks = self.blocks.saturating_add(other.blocks);
+        self.samples = self.samples.saturating_add(other.samples);
+    }
+}
+
 /// The type, task or heap of a tag.
 pub fn owner_key(catalog: &Catalog, by: GroupBy, tag: Tag) -> GroupKey {
     let name = match by {
@@ -80,8 +149,8 @@ pub fn owner_key(catalog: &Catalog, by: GroupBy, tag: Tag) -> GroupKey {
 }
 
 /// The rows of the types that stacks show.
-fn by_site_type(measured: &Measured, catalog: &Catalog, naming: &Naming) -> Vec<Row<RowAmount>> {
-    let mut types = SiteTypes::new(catalog, naming);
+fn by_site_type(measured: &Measured, catalog: &Catalog, trie: &CallTrie) -> Vec<Row<RowAmount>> {
+    let mut types = trie.site_types(catalog);
     let mut sums: BTreeMap<String, RowAmount> = BTreeMap::new();
     for (stack, amount) in sites(measured) {
         let found = types.of(catalog, stack);
@@ -94,12 +163,16 @@ fn by_site_type(measured: &Measured, catalog: &Catalog, naming: &Naming) -> Vec<
 }
 
 /// The number of elements that the blocks of each type have room for; `None` if the size of an element is not known.
-pub fn elements_by_type(measured: &Measured, catalog: &Catalog, naming: &Naming) -> BTreeMap<String, Option<u64>> {
-    let mut types = SiteTypes::new(catalog, naming);
+pub fn elements_by_type(measured: &Measured, catalog: &Catalog, trie: &CallTrie) -> BTreeMap<String, Option<u64>> {
+    let mut types = trie.site_types(catalog);
     let mut sums: BTreeMap<String, ElementSum> = BTreeMap::new();
     for (stack, RowAmount { amount, .. }) in sites(measured) {
         let found = types.of(catalog, stack);
-        sums.entry(found.name.clone()).or_default().add(found.elements(amount.value, amount.blocks));
+        let elements = found.elements(amount.value, amount.blocks);
+        match sums.get_mut(&found.name) {
+            Some(sum) => sum.add(elements),
+            None => sums.entry(found.name.clone()).or_default().add(elements),
+        }
     }
     sums.into_iter().map(|(name, sum)| (name, sum.known())).collect()
 }

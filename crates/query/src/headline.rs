@@ -2,6 +2,7 @@
 //!
 //! Functions, not sites: an arena allocator holds nearly everything, through hundreds of stacks of which each holds little.
 
+use crate::call_trie::CallTrie;
 use crate::error::QueryError;
 use crate::grouping::{RowAmount, rows_of};
 use crate::growth::{GrowthOptions, GrowthSite, growth};
@@ -85,7 +86,8 @@ pub fn headline(query: &Query, work: &Work<'_>) -> Result<HeadlineAnswer, QueryE
     let (history, catalog) = (&query.history, query.history.catalog());
     let has_peak = history.recording().is_some() && metrics_of(history).contains(&Metric::Peak);
     let measured = measure(&query.measuring(if has_peak { Metric::Peak } else { Metric::Live }), false, work)?;
-    let rows = rows_of(&measured, (catalog, &query.naming), GroupBy::Function, work)?;
+    let trie = CallTrie::of(query)?;
+    let rows = rows_of(&measured, (catalog, &trie), GroupBy::Function, work)?;
     let rank = |row: &&Row<RowAmount>| (row.figures.amount.value, row.figures.amount.blocks);
     let top = rows
         .iter()

@@ -8,15 +8,18 @@
 //! |---|---|
 //! | a table by site, function, file, module, line, thread, type or heap | [`rows`] |
 //! | live memory over time | [`timeline`] |
+//! | the same, stacked by function, thread, type, … | [`bands`] |
 //! | where the most is live within the window | [`peak`] |
 //! | key figures and top lists | [`overview`] |
 //! | the first things to know | [`headline`] |
 //! | a flame graph, or the callers and callees of one function | [`tree`], [`focus`], [`callers`] |
 //! | the same as a profile for `go tool pprof` | [`pprof`](fn@pprof) |
 //! | single blocks, and how large and how old they are | [`blocks`], [`histograms`] |
+//! | the life of one block, and what lay at its address before and after | [`biography`](fn@biography) |
 //! | what is live at an instant and how old it is | [`leaks`] |
 //! | what grows steadily | [`growth`] |
 //! | what changed between two instants | [`compare`] |
+//! | how the sites of a live process grew | [`site_growth`](fn@site_growth) |
 //! | the memory of the lines of a source file | [`source_lines`](fn@source_lines), [`source_changes`] |
 //! | where the resident memory is, and who keeps its pages | [`rss`](fn@rss), [`rss_map`] |
 //! | how long freed blocks lived | [`lifetimes`] |
@@ -36,7 +39,12 @@
 //!   its curve is a line; curves of caches rise early or late. One snapshot is enough for this, where figures at many instants would take many.
 #![forbid(unsafe_code)]
 
+mod band_curves;
+mod bands;
+mod biography;
+mod block_states;
 mod blocks;
+mod call_trie;
 mod callers;
 mod compare;
 mod compiled_filter;
@@ -44,6 +52,7 @@ mod error;
 mod figures;
 mod filter;
 mod filtered;
+mod frame_tree;
 mod grouping;
 mod growth;
 mod headline;
@@ -51,28 +60,35 @@ mod histograms;
 pub mod images;
 mod leaks;
 mod learned;
+mod life_events;
 mod lifetimes;
 mod lives;
 mod measure;
 mod names;
 pub mod objects;
+mod occupants;
 mod overview;
 mod peak;
 mod population;
 mod pprof;
 #[allow(clippy::module_inception, reason = "the subject of every question is in the file of its name")]
 mod query;
+mod row_numbers;
 mod rows;
 mod rss;
+mod site_growth;
 mod source_lines;
 mod stacks;
 mod teardown;
 mod timeline;
 mod tree;
+mod tree_stacks;
 #[cfg(test)]
 mod types;
 pub mod units;
 
+pub use bands::{BandAnswer, BandCurve, BandsAnswer, BandsOptions, RestBand, bands};
+pub use biography::{BiographyAnswer, BlockChoice, LifeEventAnswer, OccupantAnswer, biography};
 pub use blocks::{BlockAnswer, BlockOrder, BlocksAnswer, BlocksOptions, blocks};
 pub use callers::{CallersAnswer, NeighbourAnswer, callers};
 pub use compare::{ChangeAnswer, CompareAnswer, CompareOptions, CompareSide, WholeChange, compare};
@@ -89,7 +105,7 @@ pub use histograms::{BarAnswer, HistogramsAnswer, TimeBarAnswer, histograms};
 pub use leaks::{LeakSite, LeaksAnswer, LeaksOptions, leaks, oldest_births};
 pub use learned::learned_wrappers;
 pub use lifetimes::lifetimes;
-pub use names::label;
+pub use names::{Search, is_found, key_text, label};
 pub use overview::{OverviewAnswer, TopRows, overview};
 pub use peak::{PeakAnswer, PeakInstant, peak};
 pub use pprof::pprof;
@@ -100,6 +116,7 @@ pub use rss::{
     RssLimit, RssMapAnswer, RssMapOptions, RssMapSite, RssMoment, RssOptions, RssOrder, RssRowAnswer, RssSite,
     SiteNames, rss, rss_map, rss_map_of, rss_of,
 };
+pub use site_growth::{GrowingRowAnswer, SiteGrowthAnswer, SiteGrowthOptions, SiteGrowthOrder, site_growth};
 pub use source_lines::{
     LineChange, LineFigures, SourceLineAnswer, SourceLinesAnswer, names_file, source_changes, source_lines,
 };

@@ -34,7 +34,7 @@ pub fn lifetimes(
         if cancelled.is_err() || step.time > until {
             return ControlFlow::Break(());
         }
-        if let Op::Free { id } = step.op
+        if let Op::Free { id, .. } = step.op
             && let Some(owned) = OwnedBlock::find(ledger, id)
         {
             let life = BlockLife { birth: owned.block.time, death: Some(step.time) };

@@ -7,7 +7,7 @@ use crate::error::QueryError;
 use highwater_model::{AllocId, ByteSum, Nanos, Snapshot, ThreadId, grouped};
 use highwater_store::Recording;
 use highwater_store::history::{
-    BlockFacts, BlockLife, Cause, ColumnSet, History, Moment, OwnedBlock, Side, Work, block_events,
+    BlockFacts, BlockLife, Cause, ColumnSet, History, Moment, OwnedBlock, Owners, Side, Work, block_events,
 };
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -98,12 +98,13 @@ struct Earlier {
     /// When it ended.
     until: Nanos,
     amount: (ByteSum, u64),
+    owners: Owners,
     passes: bool,
     /// It ended with a promotion, which is a change only if exactly one of the two states passes.
     is_promoted: bool,
 }
 
-/// The most earlier states that are kept to follow resized blocks. They take 64 bytes each.
+/// The most earlier states that are kept to follow resized blocks. They take 80 bytes each.
 const MOST_EARLIER: usize = 4 << 20;
 
 /// A state of a block that passes the filters.
@@ -111,6 +112,8 @@ const MOST_EARLIER: usize = 4 << 20;
 pub struct BlockState {
     /// The bytes and blocks that it counts as.
     pub amount: (ByteSum, u64),
+    /// The owners.
+    pub owners: Owners,
     /// When the block entered this state.
     pub since: Nanos,
     /// When the block left it; `None` for never.
@@ -118,11 +121,12 @@ pub struct BlockState {
 }
 
 /// Passes states of blocks to `see`: each state that passes the filters and ended at or after `since`, or never, of each life whose death passes them. A block that
-/// was resized has several states, and counts in each as it was then. Each part of the work has a `T` of its own.
+/// was resized has several states, and counts in each as it was then. With `joins_promoted`, a promotion does not end a state: both heaps pass, and only its
+/// owners change. Each part of the work has a `T` of its own.
 pub fn states_since<T: Send>(
     history: &History,
     recording: &Recording,
-    since: Nanos,
+    (since, joins_promoted): (Nanos, bool),
     filter: &CompiledFilter,
     work: &Work<'_>,
     begin: impl Fn() -> T + Sync,
@@ -144,7 +148,14 @@ pub fn states_since<T: Send>(
             {
                 let is_promoted = row.cause() == Cause::Promoted;
                 let passes = filter.passes(&row);
-                found.push(Earlier { id: row.id(), until: row.at(), amount: row.amount(), passes, is_promoted });
+                found.push(Earlier {
+                    id: row.id(),
+                    until: row.at(),
+                    amount: row.amount(),
+                    owners: row.owners(),
+                    passes,
+                    is_promoted,
+                });
             }
         },
     )?;
@@ -157,7 +168,7 @@ pub fn states_since<T: Send>(
     let mut earlier: Vec<Earlier> = found.into_iter().flatten().collect();
     // Stable: the states of one block stay in order.
     earlier.sort_by_key(|state| state.id);
-    let show = |own: &mut T, id: AllocId, life: BlockLife, last: (bool, (ByteSum, u64))| {
+    let show = |own: &mut T, id: AllocId, life: BlockLife, last: (bool, (ByteSum, u64), Owners)| {
         if !filter.passes_death(&life) {
             return;
         }
@@ -170,16 +181,17 @@ pub fn states_since<T: Send>(
                 Some(next) => next.passes,
                 None => last.0,
             };
-            if state.passes && is_next_wanted && state.is_promoted {
+            if joins_promoted && state.passes && is_next_wanted && state.is_promoted {
                 continue;
             }
             if state.passes {
-                see(own, BlockState { amount: state.amount, since: came, until: Some(state.until) });
+                let Earlier { amount, owners, .. } = *state;
+                see(own, BlockState { amount, owners, since: came, until: Some(state.until) });
             }
             came = state.until;
         }
         if last.0 {
-            see(own, BlockState { amount: last.1, since: came, until: life.death });
+            see(own, BlockState { amount: last.1, owners: last.2, since: came, until: life.death });
         }
     };
     let mut all = block_events(
@@ -190,7 +202,7 @@ pub fn states_since<T: Send>(
         |_| begin(),
         |own, row| {
             if let Some(life) = row.life() {
-                show(own, row.id(), life, (filter.passes(&row), row.amount()));
+                show(own, row.id(), life, (filter.passes(&row), row.amount(), row.owners()));
             }
         },
     )?;
@@ -198,7 +210,7 @@ pub fn states_since<T: Send>(
     let last = history.snapshot(Moment::End)?;
     for owned in blocks_of(&last) {
         let life = BlockLife { birth: owned.block.time, death: None };
-        show(&mut survivors, owned.block.id, life, (filter.passes(&owned), owned.amount()));
+        show(&mut survivors, owned.block.id, life, (filter.passes(&owned), owned.amount(), owned.owners()));
     }
     all.push(survivors);
     Ok(all)

@@ -9,9 +9,10 @@ use crate::error::QueryError;
 use crate::lives::{blocks_of, deaths, ended_since};
 use crate::query::Query;
 use highwater_model::groups::{GroupBy, Metric};
-use highwater_model::{ByteSum, Figures, Nanos, Snapshot, StackId, TagId, ThreadId};
+use highwater_model::{ByteSum, Figures, Nanos, Snapshot};
 use highwater_store::history::{
-    BlockEventRow, BlockFacts, BlockLife, Cause, ColumnSet, Moment, OwnedBlock, Side, WindowFigures, Work, block_events,
+    BlockEventRow, BlockFacts, BlockLife, Cause, ColumnSet, Moment, OwnedBlock, Owners, Side, WindowFigures, Work,
+    block_events,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -52,17 +53,6 @@ impl Amount {
     pub fn is_nothing(&self) -> bool {
         self.value == 0 && self.blocks == 0
     }
-}
-
-/// The owners of an amount.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Owners {
-    /// The stack.
-    pub stack: StackId,
-    /// The tag.
-    pub tag: TagId,
-    /// The thread.
-    pub thread: ThreadId,
 }
 
 /// The snapshots that the figures of rows come from.
@@ -252,12 +242,11 @@ pub type Tally = FxHashMap<Owners, Amount>;
 
 fn count(tally: &mut Tally, block: &(impl BlockFacts + ?Sized), metric: Metric) {
     let (bytes, blocks) = block.amount();
-    let owners = Owners { stack: block.stack(), tag: block.tag(), thread: block.thread() };
     let amount = match metric.is_bytes() {
         true => Amount::new(bytes, blocks, block.samples()),
         false => Amount::of_blocks(blocks),
     };
-    tally.entry(owners).or_default().add(amount);
+    tally.entry(block.owners()).or_default().add(amount);
 }
 
 fn by_blocks(query: &Query, filter: &CompiledFilter, work: &Work<'_>) -> Result<Measured, QueryError> {

@@ -1,7 +1,7 @@
 //! Names of frames and rows, for people.
 
 use crate::error::QueryError;
-use crate::filter::pattern;
+use crate::filter::{Filter, pattern};
 use crate::stacks::MOST_FRAMES;
 use highwater_formats::json::{FrameAnswer, frame};
 use highwater_model::groups::GroupKey;
@@ -56,6 +56,7 @@ pub fn key_text(naming: &Naming, catalog: &Catalog, key: &GroupKey) -> String {
 }
 
 /// What rows are searched for, whatever the case: a text, or a regular expression between slashes.
+#[derive(Debug)]
 pub enum Search {
     /// Every row is found.
     All,
@@ -76,6 +77,18 @@ impl Search {
                 found.map(Self::Pattern).map_err(|why| QueryError::Bad(format!("search={text}: {why}")))
             }
         }
+    }
+
+    /// The same as a filter on the functions, files and modules of stacks; `None` if every row is found.
+    pub fn filter(&self) -> Result<Option<Filter>, QueryError> {
+        Ok(match self {
+            Self::All => None,
+            Self::Text(wanted) => {
+                let escaped = pattern(&format!("(?i){}", regex::escape(wanted))).map_err(QueryError::Bad)?;
+                Some(Filter::of_text(escaped))
+            }
+            Self::Pattern(pattern) => Some(Filter::of_text(pattern.clone())),
+        })
     }
 
     fn has(&self, text: &str) -> bool {

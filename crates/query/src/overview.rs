@@ -1,6 +1,7 @@
 //! Key figures, top lists, and anomalies in plain words.
 
 use crate::WindowAnswer;
+use crate::call_trie::CallTrie;
 use crate::compiled_filter::CompiledFilter;
 use crate::error::QueryError;
 use crate::figures::{FigureMap, RowAnswer};
@@ -63,6 +64,7 @@ pub struct TopRows {
 /// Key figures and top lists of the window.
 pub fn overview(query: &Query, work: &Work<'_>) -> Result<OverviewAnswer, QueryError> {
     let catalog = query.history.catalog();
+    let trie = CallTrie::of(query)?;
     let mut stacks = no_stacks([&**catalog]);
     let mut top = TopRows::default();
     let mut figures = FigureMap::default();
@@ -77,7 +79,7 @@ pub fn overview(query: &Query, work: &Work<'_>) -> Result<OverviewAnswer, QueryE
             continue;
         }
         let measured = measure(&measuring, false, work)?;
-        let mut rows = rows_of(&measured, (catalog, &query.naming), GroupBy::Site, work)?;
+        let mut rows = rows_of(&measured, (catalog, &trie), GroupBy::Site, work)?;
         let rank = |row: &Row<RowAmount>| (row.figures.amount.value, row.figures.amount.blocks);
         rows.sort_by(|a, b| rank(b).cmp(&rank(a)).then(a.key.cmp(&b.key)));
         rows.truncate(ROWS);

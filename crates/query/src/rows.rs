@@ -1,5 +1,6 @@
 //! A table by site, function, file, module, line, thread, type or heap.
 
+use crate::call_trie::CallTrie;
 use crate::error::QueryError;
 use crate::figures::{FigureMap, RowAnswer};
 use crate::grouping::{RowAmount, elements_by_type, rows_of};
@@ -85,7 +86,8 @@ pub fn rows(query: &Query, options: &RowsOptions, work: &Work<'_>) -> Result<Row
     let search = Search::new(&options.search)?;
     let measured = measure_by(query, by, work)?;
     let catalog = query.history.catalog();
-    let mut rows = rows_of(&measured, (catalog, &query.naming), by, work)?;
+    let trie = CallTrie::of(query)?;
+    let mut rows = rows_of(&measured, (catalog, &trie), by, work)?;
     rows.retain(|row| is_found(&query.naming, catalog, &row.key, &search));
     let mut found = Amount::default();
     rows.iter().for_each(|row| found.add(row.figures.amount));
@@ -95,7 +97,7 @@ pub fn rows(query: &Query, options: &RowsOptions, work: &Work<'_>) -> Result<Row
     shown.iter().filter_map(Row::site).try_for_each(|stack| stacks.add(0, stack))?;
     let mut answers = RowAnswer::table(shown, &measured, (catalog, &query.naming), by, &stacks);
     if by == GroupBy::Type && measured.has_site_types && measured.metric.is_live() {
-        let elements = elements_by_type(&measured, catalog, &query.naming);
+        let elements = elements_by_type(&measured, catalog, &trie);
         answers.iter_mut().for_each(|answer| answer.elements = elements.get(&answer.key).copied());
     }
     Ok(RowsAnswer {

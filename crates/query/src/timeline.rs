@@ -456,9 +456,9 @@ fn by_lives(
     let add =
         |sum: &mut BytesBlocks, (bytes, blocks): BytesBlocks| *sum = (sum.0 + bytes, sum.1.saturating_add(blocks));
     let known = AtomicUsize::new(0);
-    let parts = states_since(&query.history, recording, window.from, filter, work, begin, |flow, state| {
+    let parts = states_since(&query.history, recording, (window.from, true), filter, work, begin, |flow, state| {
         let Flow { bins, before, changes } = flow;
-        let BlockState { amount: amounts @ (bytes, blocks), since, until } = state;
+        let BlockState { amount: amounts @ (bytes, blocks), since, until, .. } = state;
         let mut note = |change: BirthOrDeath| {
             if known.fetch_add(1, Ordering::Relaxed) >= MOST_CHANGES {
                 *changes = None;
@@ -542,9 +542,11 @@ fn peak_of(before: FilteredPeak, mut changes: Vec<BirthOrDeath>) -> FilteredPeak
     peak
 }
 
-/// The timeline from slices. A slice that lies in several bins counts in its last one.
+/// The timeline from slices. A slice that lies in several bins counts in its last one. What is live at the end of the window is what was live after the last slice
+/// that ended in it.
 fn from_slices(window: Window, points: usize, slices: impl IntoIterator<Item = Slice>) -> Bins {
     let mut bins = Bins::new(window, points);
+    let mut known = None;
     for slice in slices {
         if slice.last < window.from {
             bins.before = slice.bin.live.map(|(bytes, blocks)| (bytes.last, blocks.last));
@@ -553,6 +555,13 @@ fn from_slices(window: Window, points: usize, slices: impl IntoIterator<Item = S
         } else {
             let at = bins.place(slice.last.min(window.to)).unwrap_or(0);
             bins.bins[at].then(&slice.bin);
+            match slice.bin.live {
+                Some((bytes, blocks)) if slice.last <= window.to => known = Some((bytes.last, blocks.last)),
+                _ => {
+                    let (bytes, blocks) = known.or(bins.before).unwrap_or_default();
+                    bins.bins[at].ends_with(bytes, blocks);
+                }
+            }
         }
     }
     bins

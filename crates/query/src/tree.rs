@@ -1,21 +1,17 @@
 //! Flame graphs: stacks that share frames, merged from the outermost frame, or from the innermost.
 
+use crate::call_trie::CallTrie;
 use crate::error::QueryError;
+use crate::frame_tree::{FrameTree, TreeColumns, Weighed};
 use crate::grouping::sites;
 use crate::measure::{Amount, measure};
-use crate::names::{UNKNOWN, label};
+use crate::names::UNKNOWN;
 use crate::query::Query;
-use crate::stacks::MOST_FRAMES;
-use highwater_model::{ByteSum, Catalog, FrameText, Naming, StackId};
+use crate::tree_stacks::TreeStacks;
+use highwater_model::{ByteSum, FrameId, StackId};
 use highwater_store::history::Work;
-use rustc_hash::FxHashMap;
 use serde::Serialize;
-use std::collections::{BTreeMap, HashSet};
-
-/// The most nodes that are counted. Deeper frames count for the last node above them.
-const MOST_NODES: usize = 2_000_000;
-/// The most nodes in an answer; the largest are kept. This is more than a screen has pixels in a row of each depth.
-const MOST_SHOWN: usize = 200_000;
+use std::collections::HashSet;
 
 /// How a tree is made.
 #[derive(Clone, Debug, Default)]
@@ -39,294 +35,6 @@ pub struct TreeOptions {
 impl TreeOptions {
     /// The share below which nodes are left out, unless a client names another.
     pub const LEAST_SHARE: f64 = 0.0005;
-
-    fn hides(&self, frame: &FrameText<'_>) -> bool {
-        match frame.function {
-            "" => self.hidden.contains(label(frame).as_str()),
-            function => self.hidden.contains(function),
-        }
-    }
-}
-
-/// The frames of a stack that a tree shows.
-pub struct ShownFrames<'f, 'a> {
-    /// Innermost first, each with its index in the stack.
-    frames: Vec<(usize, &'f FrameText<'a>)>,
-    /// The hidden call of the innermost frame: what the language's library, or a wrapper, was asked for.
-    pub library_call: Option<&'f FrameText<'a>>,
-}
-
-impl<'f, 'a> ShownFrames<'f, 'a> {
-    /// The shown frames of a stack, innermost first.
-    pub fn of(innermost_first: &'f [FrameText<'a>], options: &TreeOptions, naming: &Naming) -> Self {
-        let passing = naming.passing_frames(innermost_first);
-        let is_shown = |(at, frame): &(usize, &FrameText<'_>)| {
-            !options.hides(frame) && (options.with_library || (*at >= passing && !naming.is_background(frame)))
-        };
-        let frames: Vec<(usize, &FrameText<'a>)> = innermost_first.iter().enumerate().filter(is_shown).collect();
-        let is_named_by_first = frames.first().is_some_and(|(at, _)| *at == passing);
-        let call = passing.checked_sub(1).filter(|_| is_named_by_first).map(|at| &innermost_first[at]);
-        Self { frames, library_call: call.filter(|call| !options.with_library && !options.hides(call)) }
-    }
-
-    /// The innermost frame is nearest to the root.
-    pub fn innermost_first(&self) -> impl Iterator<Item = &'f FrameText<'a>> {
-        self.frames.iter().map(|(_, frame)| *frame)
-    }
-
-    /// The outermost frame is nearest to the root.
-    pub fn outermost_first(&self) -> impl Iterator<Item = &'f FrameText<'a>> {
-        self.frames.iter().rev().map(|(_, frame)| *frame)
-    }
-
-    /// The frames that the frame with this index called, outermost first.
-    fn inside(&self, at: usize) -> impl Iterator<Item = &'f FrameText<'a>> {
-        self.frames.iter().rev().filter(move |(each, _)| *each < at).map(|(_, frame)| *frame)
-    }
-
-    /// The callers of the frame with this index, innermost first.
-    fn outside(&self, at: usize) -> impl Iterator<Item = &'f FrameText<'a>> {
-        self.frames.iter().filter(move |(each, _)| *each > at).map(|(_, frame)| *frame)
-    }
-}
-
-#[derive(Clone, Debug)]
-struct TreeNode {
-    parent: u32,
-    name: u32,
-    file: u32,
-    line: u32,
-    value: ByteSum,
-    blocks: u64,
-    own: ByteSum,
-    samples: u64,
-    /// In comparisons: the value of each side.
-    sides: [ByteSum; 2],
-    /// A hidden call that was added after its caller.
-    is_library_call: bool,
-}
-
-impl TreeNode {
-    fn new(parent: u32, name: u32, file: u32, line: u32) -> Self {
-        let nothing = ByteSum::ZERO;
-        let sides = [nothing; 2];
-        let (blocks, samples) = (0, 0);
-        Self { parent, name, file, line, value: nothing, blocks, own: nothing, samples, sides, is_library_call: false }
-    }
-}
-
-/// The columns of an answer that only some trees have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TreeColumns {
-    /// None.
-    Plain,
-    /// The samples of estimates.
-    Samples,
-    /// Both sides of a comparison.
-    Sides,
-}
-
-/// A tree that grows stack by stack. Node 0 is the root; a parent comes before its children.
-pub struct FrameTree {
-    nodes: Vec<TreeNode>,
-    /// By parent, name and file, and by line if lines are split.
-    children: FxHashMap<(u32, u32, u32, u32), u32>,
-    names: Vec<String>,
-    files: Vec<String>,
-    name_numbers: FxHashMap<String, u32>,
-    file_numbers: FxHashMap<String, u32>,
-    /// By the node in which stacks end, and by the hidden call that they end with: what they add.
-    library_calls: BTreeMap<(u32, LibraryCall), Weighed>,
-}
-
-/// The name, the file and the line of a hidden call.
-type LibraryCall = Option<(u32, u32, u32)>;
-
-/// The amounts that a stack adds to its nodes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Weighed {
-    /// The value that becomes the width of a node.
-    pub value: ByteSum,
-    /// Blocks.
-    pub blocks: u64,
-    /// The samples that the value is made of.
-    pub samples: u64,
-    /// In comparisons: the value of each side.
-    pub sides: [ByteSum; 2],
-}
-
-impl Weighed {
-    fn add(&mut self, other: Self) {
-        self.value += other.value;
-        self.blocks = self.blocks.saturating_add(other.blocks);
-        self.samples = self.samples.saturating_add(other.samples);
-        self.sides.iter_mut().zip(other.sides).for_each(|(sum, side)| *sum += side);
-    }
-}
-
-impl FrameTree {
-    /// A tree with nothing but its root.
-    pub fn new(root: &str) -> Self {
-        Self {
-            nodes: vec![TreeNode::new(0, 0, 0, 0)],
-            children: FxHashMap::default(),
-            names: vec![root.to_owned()],
-            files: vec![String::new()],
-            name_numbers: FxHashMap::default(),
-            file_numbers: FxHashMap::from_iter([(String::new(), 0)]),
-            library_calls: BTreeMap::new(),
-        }
-    }
-
-    /// Adds the frames of a stack; the first one is nearest to the root. The hidden call of the last one becomes a node only if
-    /// [others end there too](Self::add_library_calls).
-    pub fn add<'f, 'a: 'f>(
-        &mut self,
-        frames: impl Iterator<Item = &'f FrameText<'a>>,
-        library_call: Option<&FrameText<'_>>,
-        weighed: Weighed,
-        options: &TreeOptions,
-    ) {
-        self.grow(0, weighed);
-        let mut path: Vec<u32> = vec![0];
-        // Where recursion is merged: the index of each name in the path.
-        let mut indexes: FxHashMap<u32, usize> = FxHashMap::default();
-        for frame in frames {
-            let name = number(&mut self.names, &mut self.name_numbers, label(frame));
-            if options.merges_recursion
-                && let Some(at) = indexes.get(&name).copied()
-            {
-                for node in path.drain(at + 1..) {
-                    indexes.remove(&self.nodes[node as usize].name);
-                }
-                continue;
-            }
-            let file = number(&mut self.files, &mut self.file_numbers, frame.file.to_owned());
-            let parent = *path.last().unwrap_or(&0);
-            let Some(node) = self.child(parent, (name, file, frame.line), options.splits_lines) else { break };
-            if options.merges_recursion {
-                indexes.insert(name, path.len());
-            }
-            path.push(node);
-        }
-        for node in path.iter().skip(1) {
-            self.grow(*node, weighed);
-        }
-        let last = *path.last().unwrap_or(&0);
-        self.nodes[last as usize].own += weighed.value;
-        let call = library_call.map(|call| {
-            let name = number(&mut self.names, &mut self.name_numbers, label(call));
-            (name, number(&mut self.files, &mut self.file_numbers, call.file.to_owned()), call.line)
-        });
-        if self.library_calls.len() < MOST_NODES {
-            self.library_calls.entry((last, call)).or_default().add(weighed);
-        }
-    }
-
-    /// Adds nodes for hidden library calls, where stacks with different ones end in the same node: `main` may fill ten containers in one line. If lines are
-    /// split, every line shows what it calls.
-    pub fn add_library_calls(&mut self, options: &TreeOptions) {
-        let calls = std::mem::take(&mut self.library_calls);
-        let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
-        calls.keys().for_each(|(node, _)| *counts.entry(*node).or_default() += 1);
-        for ((parent, call), weighed) in calls {
-            let Some(call) = call.filter(|_| options.splits_lines || counts[&parent] > 1) else { continue };
-            let known = self.nodes.len();
-            let Some(node) = self.child(parent, call, false) else { break };
-            self.nodes[node as usize].is_library_call |= node as usize == known;
-            self.grow(node, weighed);
-            self.nodes[node as usize].own += weighed.value;
-            let own = self.nodes[parent as usize].own;
-            self.nodes[parent as usize].own = own.saturating_sub(weighed.value);
-        }
-    }
-
-    fn grow(&mut self, node: u32, weighed: Weighed) {
-        let node = &mut self.nodes[node as usize];
-        node.value += weighed.value;
-        node.blocks = node.blocks.saturating_add(weighed.blocks);
-        node.samples = node.samples.saturating_add(weighed.samples);
-        node.sides.iter_mut().zip(weighed.sides).for_each(|(sum, side)| *sum += side);
-    }
-
-    fn child(&mut self, parent: u32, (name, file, line): (u32, u32, u32), splits_lines: bool) -> Option<u32> {
-        let next = self.nodes.len() as u32;
-        let key = (parent, name, file, if splits_lines { line } else { 0 });
-        if let Some(known) = self.children.get(&key) {
-            return Some(*known);
-        }
-        if self.nodes.len() == MOST_NODES {
-            return None;
-        }
-        self.children.insert(key, next);
-        self.nodes.push(TreeNode::new(parent, name, file, line));
-        Some(next)
-    }
-
-    /// The least value among the [`MOST_SHOWN`] largest nodes, and how many nodes with exactly this value are among them. A child never has more than its
-    /// parent, so no parent is missing.
-    fn least_shown(&self) -> (u64, usize) {
-        if self.nodes.len() <= MOST_SHOWN {
-            return (0, usize::MAX);
-        }
-        let mut values: Vec<u64> = self.nodes.iter().map(|node| node.value.rounded()).collect();
-        let (_, &mut least, _) = values.select_nth_unstable_by(MOST_SHOWN, |a, b| b.cmp(a));
-        let above = values.iter().filter(|value| **value > least).count();
-        (least, MOST_SHOWN - above)
-    }
-
-    /// The tree as columns. Nodes are in depth-first order, the largest child first.
-    pub fn answer(&self, least: f64, with: TreeColumns) -> TreeAnswer {
-        let total = self.nodes[0].value.rounded();
-        let bound = (total as f64 * least).ceil().max(1.0) as u64;
-        let (least_shown, mut room) = self.least_shown();
-        let mut children: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
-        let (mut left_out, mut left_value) = (0u64, ByteSum::ZERO);
-        let mut is_shown = vec![true; self.nodes.len()];
-        for at in 1..self.nodes.len() {
-            let node = &self.nodes[at];
-            let parent = node.parent as usize;
-            let value = node.value.rounded();
-            is_shown[at] = is_shown[parent] && value >= bound && value >= least_shown;
-            if is_shown[at] && value == least_shown {
-                is_shown[at] = room > 0;
-                room = room.saturating_sub(1);
-            }
-            if is_shown[at] {
-                children[parent].push(at as u32);
-            } else {
-                left_out += 1;
-                if is_shown[parent] {
-                    left_value += node.value;
-                }
-            }
-        }
-        let mut answer = TreeAnswer { total, ..TreeAnswer::default() };
-        answer.left_out = LeftOutNodes { nodes: left_out, value: left_value.rounded() };
-        answer.node_samples = (with == TreeColumns::Samples).then(Vec::new);
-        if with == TreeColumns::Sides {
-            (answer.node_before, answer.node_after) = (Some(Vec::new()), Some(Vec::new()));
-        }
-        let mut numbers = Default::default();
-        let mut waiting: Vec<(u32, u32)> = vec![(0, 0)];
-        while let Some((at, depth)) = waiting.pop() {
-            answer.push(&self.nodes[at as usize], depth, self, &mut numbers);
-            let below = &mut children[at as usize];
-            below.sort_by_key(|child| (self.nodes[*child as usize].value, std::cmp::Reverse(*child)));
-            waiting.extend(below.iter().map(|child| (*child, depth + 1)));
-        }
-        answer
-    }
-}
-
-fn number(list: &mut Vec<String>, numbers: &mut FxHashMap<String, u32>, text: String) -> u32 {
-    if let Some(known) = numbers.get(&text) {
-        return *known;
-    }
-    let next = list.len() as u32;
-    list.push(text.clone());
-    numbers.insert(text, next);
-    next
 }
 
 /// A flame graph as columns, nodes in depth-first order. Node 0 is the whole.
@@ -397,41 +105,6 @@ pub struct FocusAnswer {
     pub callees: TreeAnswer,
 }
 
-impl TreeAnswer {
-    /// Appends a node. `numbers` holds the indexes of the names and files so far.
-    fn push(
-        &mut self,
-        node: &TreeNode,
-        depth: u32,
-        tree: &FrameTree,
-        (name_numbers, file_numbers): &mut (FxHashMap<String, u32>, FxHashMap<String, u32>),
-    ) {
-        if node.is_library_call {
-            self.library_calls.push(self.node_name.len() as u32);
-        }
-        self.node_name.push(number(&mut self.names, name_numbers, tree.names[node.name as usize].clone()));
-        self.node_file.push(number(&mut self.files, file_numbers, tree.files[node.file as usize].clone()));
-        self.node_line.push(node.line);
-        self.node_depth.push(depth);
-        self.node_value.push(node.value.rounded());
-        self.node_self.push(node.own.rounded());
-        self.node_blocks.push(node.blocks);
-        self.node_samples.iter_mut().for_each(|column| column.push(node.samples));
-        for (column, value) in [&mut self.node_before, &mut self.node_after].into_iter().zip(node.sides) {
-            column.iter_mut().for_each(|column| column.push(value.rounded()));
-        }
-    }
-}
-
-/// The frames of a stack, innermost first; a single unknown frame if the stack is empty.
-pub fn frames_of(catalog: &Catalog, stack: StackId) -> Vec<FrameText<'_>> {
-    let mut frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
-    if frames.is_empty() {
-        frames.push(FrameText { function: UNKNOWN, ..FrameText::default() });
-    }
-    frames
-}
-
 /// The stacks of a metric, the largest first: the line of a node is the one that its largest stack has.
 struct LargestFirst {
     at: u64,
@@ -462,20 +135,21 @@ fn weighed(amount: &Amount, options: &TreeOptions) -> Weighed {
 /// A flame graph of the metric.
 pub fn tree(query: &Query, options: &TreeOptions, work: &Work<'_>) -> Result<TreeAnswer, QueryError> {
     let LargestFirst { at, stacks, columns } = LargestFirst::of(query, options, work)?;
+    let trie = CallTrie::of(query)?;
+    let mut sites = TreeStacks::new(query.history.catalog(), &trie, options);
     let mut tree = FrameTree::new("all");
-    for (count, (stack, amount)) in stacks.iter().enumerate() {
-        if count % 1024 == 0 {
-            work.progress(count as f64 / stacks.len() as f64, "drawing")?;
+    if options.is_inverted {
+        let stacks = stacks.iter().map(|(stack, amount)| (*stack, weighed(amount, options)));
+        sites.add_up(&mut tree, stacks, work)?;
+    } else {
+        for (count, (stack, amount)) in stacks.iter().enumerate() {
+            if count % 1024 == 0 {
+                work.progress(count as f64 / stacks.len() as f64, "drawing")?;
+            }
+            sites.add_down(&mut tree, *stack, weighed(amount, options));
         }
-        let frames = frames_of(query.history.catalog(), *stack);
-        let shown = ShownFrames::of(&frames, options, &query.naming);
-        let weighed = weighed(amount, options);
-        match options.is_inverted {
-            true => tree.add(shown.innermost_first(), None, weighed, options),
-            false => tree.add(shown.outermost_first(), shown.library_call, weighed, options),
-        }
+        tree.add_library_calls(options);
     }
-    tree.add_library_calls(options);
     Ok(TreeAnswer { at_ns: Some(at), ..tree.answer(options.least_share, columns) })
 }
 
@@ -483,15 +157,36 @@ pub fn tree(query: &Query, options: &TreeOptions, work: &Work<'_>) -> Result<Tre
 pub fn focus(query: &Query, function: &str, options: &TreeOptions, work: &Work<'_>) -> Result<FocusAnswer, QueryError> {
     let LargestFirst { stacks, columns, .. } = LargestFirst::of(query, options, work)?;
     let (mut callers, mut callees) = (FrameTree::new(function), FrameTree::new(function));
-    for (stack, amount) in &stacks {
-        work.go_on()?;
-        let frames = frames_of(query.history.catalog(), *stack);
-        let is_focus = |frame: &FrameText<'_>| label(frame) == function;
-        // In a recursive function, everything that it led to is below its outermost call.
-        let Some(at) = frames.iter().rposition(is_focus) else { continue };
-        let shown = ShownFrames::of(&frames, options, &query.naming);
-        callers.add(shown.outside(at), None, weighed(amount, options), options);
-        callees.add(shown.inside(at), shown.library_call, weighed(amount, options), options);
+    let trie = CallTrie::of(query)?;
+    let catalog = query.history.catalog();
+    // Each tree numbers the names on its own. Only one side at a time names sites.
+    let focused = trie.labels.iter().position(|label| label == function);
+    let is_focus = |frame: &FrameId| focused == Some(trie.label_of(*frame) as usize);
+    for is_callees in [false, true] {
+        let mut sites = TreeStacks::new(catalog, &trie, options);
+        for (stack, amount) in &stacks {
+            work.go_on()?;
+            let frames = sites.frames_of(*stack);
+            let weighed = weighed(amount, options);
+            if frames.is_empty() && function == UNKNOWN {
+                if is_callees {
+                    callees.end(0, weighed)
+                } else {
+                    callers.end(0, weighed)
+                };
+            }
+            // In a recursive function, everything that it led to is below its outermost call.
+            let Some(at) = frames.iter().rposition(is_focus) else { continue };
+            let passing = sites.passing(*stack);
+            let first = sites.skipped(passing);
+            if is_callees {
+                let call = sites.library_call(&mut callees, *stack, passing);
+                let inside = frames[first.min(at)..at].iter().rev().copied();
+                sites.add_list(&mut callees, inside, call, weighed);
+            } else {
+                sites.add_list(&mut callers, frames[first.max(at + 1)..].iter().copied(), None, weighed);
+            }
+        }
     }
     callees.add_library_calls(options);
     let least = options.least_share;
@@ -501,44 +196,57 @@ pub fn focus(query: &Query, function: &str, options: &TreeOptions, work: &Work<'
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame_tree::MOST_SHOWN;
+    use highwater_model::{Catalog, FrameText, Naming};
 
     fn function(name: &str) -> FrameText<'_> {
         FrameText { function: name, ..FrameText::default() }
     }
 
-    fn weighed(bytes: u64) -> Weighed {
-        Weighed { value: ByteSum::whole(bytes), blocks: 1, samples: 1, sides: [ByteSum::ZERO; 2] }
+    /// The tree of stacks, which are innermost first, with their bytes.
+    fn tree_of(stacks: &[(Vec<FrameText<'_>>, u64)], options: &TreeOptions) -> TreeAnswer {
+        let mut catalog = Catalog::default();
+        let mut stacks: Vec<(StackId, u64)> =
+            stacks.iter().map(|(frames, bytes)| (catalog.intern_stack(frames), *bytes)).collect();
+        stacks.sort_by_key(|(stack, bytes)| (std::cmp::Reverse(*bytes), *stack));
+        let weighed = |(stack, bytes): &(StackId, u64)| {
+            (*stack, Weighed { value: ByteSum::whole(*bytes), blocks: 1, samples: 1, sides: [ByteSum::ZERO; 2] })
+        };
+        let trie = CallTrie::new(&catalog, &Naming::default());
+        let mut sites = TreeStacks::new(&catalog, &trie, options);
+        let mut tree = FrameTree::new("all");
+        match options.is_inverted {
+            true => sites.add_up(&mut tree, stacks.iter().map(weighed), &Work::quiet()).unwrap(),
+            false => {
+                stacks.iter().map(weighed).for_each(|(stack, weighed)| sites.add_down(&mut tree, stack, weighed));
+                tree.add_library_calls(options);
+            }
+        }
+        tree.answer(options.least_share, TreeColumns::Plain)
     }
 
     #[test]
     fn the_largest_nodes_are_shown_where_there_are_too_many() {
-        let mut tree = FrameTree::new("all");
         let options = TreeOptions { with_library: true, ..TreeOptions::default() };
         let deep = vec![function("recurse"); 1000];
-        for count in 0..250 {
-            let name = format!("root {count}");
-            let frames = [&[function(&name)], &deep[..]].concat();
-            tree.add(frames.iter(), None, weighed(if count == 249 { 5 } else { 1 }), &options);
-        }
-        let shown = tree.answer(0.0, TreeColumns::Plain);
+        let names: Vec<String> = (0..250).map(|count| format!("root {count}")).collect();
+        let stack = |name| ([&deep[..], &[function(name)]].concat(), if name == "root 249" { 5 } else { 1 });
+        let stacks: Vec<_> = names.iter().map(|name| stack(name.as_str())).collect();
+        let shown = tree_of(&stacks, &options);
         assert_eq!(shown.node_value.len(), MOST_SHOWN);
         assert_eq!(shown.node_value[1], 5, "the largest comes first");
-        assert_eq!(shown.left_out.nodes, (1 + 250 * 1001 - MOST_SHOWN) as u64);
+        // The root, five chains' worth of one stack, 198 chains, and 800 nodes of another one: its rest and the other 50 are left out.
+        assert_eq!(shown.left_out, LeftOutNodes { nodes: 51, value: 51 });
     }
 
     #[test]
     fn lines_are_nodes_of_their_own_if_they_are_split() {
         let at = |line: u32| FrameText { function: "main", file: "main.cpp", line, ..FrameText::default() };
-        let call = function("std::make_shared<int>()");
-        let shown = |splits_lines: bool| {
-            let options = TreeOptions { splits_lines, ..TreeOptions::default() };
-            let mut tree = FrameTree::new("all");
-            for (line, bytes) in [(21, 5), (24, 2), (21, 1)] {
-                tree.add([at(line), function("make")].iter(), Some(&call), weighed(bytes), &options);
-            }
-            tree.add_library_calls(&options);
-            tree.answer(0.0, TreeColumns::Plain)
-        };
+        let stack = |line| vec![function("malloc"), function("std::make_shared<int>()"), function("make"), at(line)];
+        // Of two stacks of one line, the inner calls differ.
+        let other = vec![function("calloc"), function("std::make_shared<int>()"), function("make"), at(21)];
+        let stacks = [(stack(21), 5), (stack(24), 2), (other, 1)];
+        let shown = |splits_lines: bool| tree_of(&stacks, &TreeOptions { splits_lines, ..TreeOptions::default() });
         let split = shown(true);
         assert_eq!(split.node_line, [0, 21, 0, 0, 24, 0, 0]);
         assert_eq!(split.node_value, [8, 6, 6, 6, 2, 2, 2]);
@@ -553,12 +261,67 @@ mod tests {
     #[test]
     fn merged_recursion_ends_where_the_function_was_called_first() {
         let options = TreeOptions { merges_recursion: true, with_library: true, ..TreeOptions::default() };
-        let mut tree = FrameTree::new("all");
-        tree.add(["main", "a", "b", "a", "c", "b", "c"].map(function).iter(), None, weighed(7), &options);
-        let shown = tree.answer(0.0, TreeColumns::Plain);
+        let stack = ["c", "b", "c", "a", "b", "a", "main"].map(function).to_vec();
+        let shown = tree_of(&[(stack, 7)], &options);
         // After merging, calls below b belong to a: the stack returns to a, and then goes to c.
         let names: Vec<&str> = shown.node_name.iter().map(|at| shown.names[*at as usize].as_str()).collect();
         assert_eq!(names, ["all", "main", "a", "c"]);
         assert_eq!(shown.node_self[3], 7);
+    }
+
+    /// A tree that is made without any sharing: the value of each path of names.
+    fn naive(stacks: &[(Vec<FrameText<'_>>, u64)], is_inverted: bool) -> std::collections::BTreeMap<Vec<String>, u64> {
+        let mut values = std::collections::BTreeMap::new();
+        for (frames, bytes) in stacks {
+            let passing = Naming::default().passing_frames(frames);
+            let shown = frames[passing..].iter().filter(|frame| !Naming::default().is_background(frame));
+            let mut names: Vec<String> = shown.map(|frame| frame.function.to_owned()).collect();
+            if !is_inverted {
+                names.reverse();
+            }
+            for depth in 0..=names.len() {
+                *values.entry(names[..depth].to_vec()).or_default() += bytes;
+            }
+        }
+        values
+    }
+
+    #[test]
+    fn nodes_have_the_values_of_all_stacks_that_go_through_them_in_both_directions() {
+        let names = ["malloc", "xmalloc", "std::vector<int>::push_back(int&&)", "parse", "walk", "load", "main"];
+        let mut random = 7u64;
+        let mut next = |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % below
+        };
+        let stacks: Vec<(Vec<FrameText<'_>>, u64)> = (0..400)
+            .map(|_| {
+                let depth = 1 + next(9);
+                let frames = (0..depth).map(|_| function(names[next(7) as usize])).collect();
+                (frames, 1 + next(50))
+            })
+            .collect();
+        for is_inverted in [false, true] {
+            let expected = naive(&stacks, is_inverted);
+            for least_share in [0.0, 0.01] {
+                let options = TreeOptions { is_inverted, least_share, ..TreeOptions::default() };
+                let shown = tree_of(&stacks, &options);
+                let bound = (shown.total as f64 * least_share).ceil() as u64;
+                let mut path: Vec<String> = Vec::new();
+                let mut found = 0;
+                for node in 0..shown.node_name.len() {
+                    path.truncate((shown.node_depth[node] as usize).saturating_sub(1));
+                    if shown.library_calls.contains(&(node as u32)) {
+                        continue;
+                    }
+                    if node > 0 {
+                        path.push(shown.names[shown.node_name[node] as usize].clone());
+                    }
+                    assert_eq!(Some(&shown.node_value[node]), expected.get(&path), "{path:?}");
+                    found += 1;
+                }
+                assert_eq!(found, expected.values().filter(|value| **value >= bound).count(), "{least_share}");
+            }
+        }
     }
 }

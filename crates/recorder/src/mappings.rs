@@ -101,7 +101,7 @@ impl Mappings {
     /// Something was mapped, and replaces what was there.
     pub fn map(&mut self, start: u64, length: u64, what: MappingKind, mapper: Mapper, emit: &mut dyn FnMut(EventKind)) {
         let Some(end) = end_of(start, length) else { return };
-        self.clear(start, end, emit);
+        self.clear(start, end, mapper.stack, emit);
         self.add(start, MappedRange { end, what, mapper }, emit);
     }
 
@@ -119,7 +119,7 @@ impl Mappings {
         for (at, range) in self.hit(start, end) {
             if range.what != what && range.what != MappingKind::File {
                 let (from, to) = (at.max(start), range.end.min(end));
-                self.clear(from, to, emit);
+                self.clear(from, to, mapper.stack, emit);
                 self.add(from, MappedRange { end: to, what, mapper }, emit);
             }
         }
@@ -140,10 +140,10 @@ impl Mappings {
         }
     }
 
-    /// Memory was unmapped; ranges that the program itself never mapped are ignored.
-    pub fn unmap(&mut self, start: u64, length: u64, emit: &mut dyn FnMut(EventKind)) {
+    /// Memory was unmapped, by a stack that may not be known; ranges that the program itself never mapped are ignored.
+    pub fn unmap(&mut self, start: u64, length: u64, by: StackId, emit: &mut dyn FnMut(EventKind)) {
         if let Some(end) = end_of(start, length) {
-            self.clear(start, end, emit);
+            self.clear(start, end, by, emit);
         }
     }
 
@@ -184,7 +184,7 @@ impl Mappings {
         if is_duplicate {
             what = hit.first().map_or(what, |(_, range)| range.what);
         } else {
-            self.clear(old, old_end, emit);
+            self.clear(old, old_end, mapper.stack, emit);
             for (at, range) in hit {
                 what = range.what;
                 let start = new.saturating_add(at.max(old) - old);
@@ -213,7 +213,7 @@ impl Mappings {
         emit: &mut dyn FnMut(EventKind),
     ) {
         let Some(end) = end_of(new, length) else { return };
-        self.clear(new, end, emit);
+        self.clear(new, end, mapper.stack, emit);
         let stack = if mapper.stack == StackId::UNKNOWN { range.mapper.stack } else { mapper.stack };
         match self.beside.of(range.what) {
             Some(bytes) => *bytes = bytes.wrapping_sub(range.end - old).wrapping_add(end - new),
@@ -267,8 +267,8 @@ impl Mappings {
         self.ranges.range(before.unwrap_or(start)..end).map(|(&at, &range)| (at, range)).collect()
     }
 
-    /// Takes `start .. end` out of all ranges.
-    fn clear(&mut self, start: u64, end: u64, emit: &mut dyn FnMut(EventKind)) {
+    /// Takes `start .. end` out of all ranges, by a call of the stack `by`.
+    fn clear(&mut self, start: u64, end: u64, by: StackId, emit: &mut dyn FnMut(EventKind)) {
         self.returned.take_out(start, end);
         for (at, range) in self.hit(start, end) {
             self.ranges.remove(&at);
@@ -290,7 +290,9 @@ impl Mappings {
                 (true, true) => emit(EventKind::Allocate(Self::placement(end, range.end, range.mapper))),
                 (false, true) => emit(Self::resized(at, end, range.end, range.mapper.tag)),
                 (true, false) => {}
-                (false, false) => emit(EventKind::Deallocate { address: mapped_address(at), claimed_size: None }),
+                (false, false) => {
+                    emit(EventKind::Deallocate { address: mapped_address(at), claimed_size: None, stack: by })
+                }
             }
         }
     }
@@ -351,7 +353,7 @@ mod tests {
                     returned[from..to].fill(false);
                 }
                 1 => {
-                    mappings.unmap(start * PAGE, length * PAGE, &mut emit);
+                    mappings.unmap(start * PAGE, length * PAGE, StackId(4), &mut emit);
                     pages[from..to].fill(None);
                     returned[from..to].fill(false);
                 }

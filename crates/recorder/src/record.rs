@@ -53,6 +53,8 @@ pub enum RingRecord {
         address: u64,
         /// Its length.
         length: u64,
+        /// The stack's node; 0 if it was not recorded.
+        node: u32,
     },
     /// A mapping is about to be moved or resized.
     RemapBegin {
@@ -152,7 +154,8 @@ impl RingRecord {
                 what: MappingKind::from_word(word(3)?)?,
             },
             kind::RETURN => Self::Return { address: word(1)?, length: word(2)?, is_returned: word(3)? != 0 },
-            kind::UNMAP => Self::Unmap { address: word(1)?, length: word(2)? },
+            kind::UNMAP => Self::Unmap { address: word(1)?, length: word(2)?, node: 0 },
+            kind::UNMAP_BY => Self::Unmap { address: word(1)?, length: word(2)?, node: word(3)? as u32 },
             kind::REMAP_BEGIN => Self::RemapBegin { old: word(1)?, old_length: word(2)? },
             kind::REMAP => Self::Remap {
                 old: word(1)?,

@@ -58,6 +58,8 @@ pub struct RecorderOptions {
     pub mappings: bool,
     /// Recordings name programs without their arguments.
     pub no_args: bool,
+    /// Stacks of frees are recorded too.
+    pub free_stacks: bool,
     /// The program began before its recording: it has blocks that the recording does not know.
     pub late: bool,
     /// A text about the run that every recording keeps.
@@ -518,6 +520,7 @@ fn agent_variable(options: &RecorderOptions, listener: &Listener, dormant: bool)
         contents: false,
         dormant,
         no_args: options.no_args,
+        free_stacks: options.free_stacks,
     };
     config.variable().1
 }

@@ -26,6 +26,8 @@ pub trait RecordSink {
     fn allocate(&mut self, stamp: u64, ring: u32, block: &RecordedBlock);
     /// A block is freed: nearly all the others.
     fn free(&mut self, stamp: u64, ring: u32, address: u64);
+    /// The same with its stack's node.
+    fn free_by(&mut self, stamp: u64, ring: u32, address: u64, node: u32);
     /// Anything else.
     fn other(&mut self, stamp: u64, ring: u32, record: RingRecord);
 }
@@ -158,6 +160,10 @@ impl RingCursor {
                     sink.free(stamp, ring, load(address));
                     2
                 }
+                (kind::FREE_BY, [_, address, node, ..]) => {
+                    sink.free_by(stamp, ring, load(address), load(node) as u32);
+                    3
+                }
                 (kind::PAD, _) => words.len() - at,
                 _ => match rare(head, there) {
                     Some((record, length)) => {
@@ -286,9 +292,14 @@ mod tests {
             self.0.push((stamp, ring, address));
         }
 
+        fn free_by(&mut self, stamp: u64, ring: u32, address: u64, node: u32) {
+            assert_eq!(node, address as u32);
+            self.0.push((stamp, ring, address));
+        }
+
         fn other(&mut self, stamp: u64, ring: u32, record: RingRecord) {
             match record {
-                RingRecord::Unmap { address, length } => {
+                RingRecord::Unmap { address, length, .. } => {
                     assert_eq!(length, address + 1);
                     self.0.push((stamp, ring, address));
                 }
@@ -302,7 +313,8 @@ mod tests {
         let head = |kind: u8| stamp << 8 | u64::from(kind);
         match what {
             0 | 1 => vec![head(kind::ALLOCATE), number, number + 1, 0],
-            2 | 3 => vec![head(kind::FREE), number],
+            2 => vec![head(kind::FREE), number],
+            3 => vec![head(kind::FREE_BY), number, number],
             4 => vec![head(kind::UNMAP), number, number + 1],
             _ => {
                 let length = number % (LONGEST_TEXT as u64 + 1);
@@ -351,6 +363,7 @@ mod tests {
             impl RecordSink for Any {
                 fn allocate(&mut self, _: u64, _: u32, _: &RecordedBlock) {}
                 fn free(&mut self, _: u64, _: u32, _: u64) {}
+                fn free_by(&mut self, _: u64, _: u32, _: u64, _: u32) {}
                 fn other(&mut self, _: u64, _: u32, _: RingRecord) {}
             }
             let memory = Memory::new();

@@ -2,8 +2,8 @@
 
 use highwater_clock::Counter;
 use highwater_shm::hello_v1::{
-    FLAG_CHILDREN, FLAG_CONTENTS, FLAG_COUNTER, FLAG_DORMANT, FLAG_LIVE, FLAG_LOSSY, FLAG_NO_ARGS, FLAG_NO_MMAP,
-    VARIABLE,
+    FLAG_CHILDREN, FLAG_CONTENTS, FLAG_COUNTER, FLAG_DORMANT, FLAG_FREE_STACKS, FLAG_LIVE, FLAG_LOSSY, FLAG_NO_ARGS,
+    FLAG_NO_MMAP, VARIABLE,
 };
 use std::path::Path;
 
@@ -33,6 +33,8 @@ pub struct AgentConfig<'a> {
     pub dormant: bool,
     /// Recordings name programs without their arguments.
     pub no_args: bool,
+    /// Stacks of frees and of unmapping are recorded too.
+    pub free_stacks: bool,
 }
 
 impl AgentConfig<'_> {
@@ -47,6 +49,7 @@ impl AgentConfig<'_> {
             (FLAG_CONTENTS, self.contents),
             (FLAG_DORMANT, self.dormant),
             (FLAG_NO_ARGS, self.no_args),
+            (FLAG_FREE_STACKS, self.free_stacks),
         ];
         let flags: String = flags.iter().filter(|(_, set)| *set).map(|(flag, _)| char::from(*flag)).collect();
         (AGENT_VARIABLE, format!("v2;{flags};{};{};{}", self.sample_bytes, self.most_blocks, self.socket.display()))
@@ -70,9 +73,10 @@ mod tests {
             contents: true,
             dormant: true,
             no_args: true,
+            free_stacks: true,
         };
         let (name, value) = config.variable();
         assert_eq!(name, "HIGHWATER_AGENT");
-        assert_eq!(value.replace(";c", ";"), "v2;fmtrda;512;1000;/run/a;b");
+        assert_eq!(value.replace(";c", ";"), "v2;fmtrdas;512;1000;/run/a;b");
     }
 }

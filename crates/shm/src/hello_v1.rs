@@ -27,6 +27,9 @@ pub const FLAG_DORMANT: u8 = b'd';
 /// Leave the program's arguments out: only its name is sent.
 pub const FLAG_NO_ARGS: u8 = b'a';
 
+/// Record the stacks of frees and of unmapping too.
+pub const FLAG_FREE_STACKS: u8 = b's';
+
 /// The agent's first message. After it come the path of the executable, a zero, and the arguments, each ended by a zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {

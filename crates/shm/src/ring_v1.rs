@@ -19,6 +19,8 @@
 //! | return | address, length, 1 if the memory was given back to the kernel, 0 if the kernel was asked for it again |
 //! | thread | kernel's thread id: what follows is this thread's |
 //! | name | length in bytes, text: the name of the ring's thread |
+//! | free-by | address, node: a free, with its stack |
+//! | unmap-by | address, length, node: an unmap, with its stack |
 //! | mark | length in bytes, text |
 //! | rename | kernel's thread id, length in bytes, text: the name of another thread |
 //!
@@ -92,6 +94,11 @@ pub mod kind {
     /// The program gave memory back, or asked for it again, and keeps the mapping (`madvise`). A recorder that does not know this kind would skip records
     /// after it: see [`READS_RETURNS`](crate::session_v1::READS_RETURNS).
     pub const RETURN: u8 = 15;
+    /// As [`FREE`], with the stack of the free. Written only if the recorder asked for it
+    /// ([`FLAG_FREE_STACKS`](crate::hello_v1::FLAG_FREE_STACKS)), so it knows this kind and the next.
+    pub const FREE_BY: u8 = 16;
+    /// As [`UNMAP`], with the stack of the call.
+    pub const UNMAP_BY: u8 = 17;
 }
 
 /// The kind of a mapping, in the upper half of the last word of [`kind::MAP`] and [`kind::PROTECT`].
@@ -111,8 +118,8 @@ pub fn fixed_words(kind: u8) -> Option<usize> {
         kind::ALLOCATE => 4,
         kind::FREE | kind::REALLOC_BEGIN | kind::THREAD => 2,
         kind::REALLOCATE | kind::REALLOC_END => 5,
-        kind::MAP | kind::PROTECT | kind::RETURN => 4,
-        kind::UNMAP | kind::REMAP_BEGIN => 3,
+        kind::MAP | kind::PROTECT | kind::RETURN | kind::UNMAP_BY => 4,
+        kind::UNMAP | kind::REMAP_BEGIN | kind::FREE_BY => 3,
         kind::REMAP => 6,
         _ => return None,
     })

@@ -290,12 +290,13 @@ def steps_of(payload, catalog):
     count = varints.number()
     require(count <= summary["steps"], "too many threads")
     threads = varints.numbers(count)
-    columns = unpack_columns(varints, 15, 2 * MOST_STEPS * 9)
+    columns = unpack_columns(varints, 16, 2 * MOST_STEPS * 9)
     surpluses, old_weights, samples, old_spacings = (Exceptions(columns[id]) for id in (9, 10, 11, 12))
     weights, spacings = (Exceptions(columns[id]) for id in (13, 14))
     latest_spacing = (0, False)
     packed = [Packed(columns[id]) for id in range(9)]
     operations, times, switches, sizes, stacks, tags, addresses, distances, rest = packed
+    free_stacks, freeing = Packed(columns[15]), []
     first = following = summary["first_allocation"]
     time = summary["first_time"]
     thread = None
@@ -327,6 +328,18 @@ def steps_of(payload, catalog):
             latest_spacing = (old_spacing(old_said), True)
         spacing, is_old = latest_spacing
         return surplus, sound_weight(old_weight or weight, hits, spacing, old_weight or (hits and is_old))
+
+    def free_stack():
+        if not columns[15]:
+            return 0
+        number = free_stacks.number()
+        if number == 0:
+            return 0
+        if number == len(freeing) + 1:
+            freeing.append(free_stacks.number())
+        require(number <= len(freeing), "a stack of a free is not known")
+        stack = freeing[number - 1]
+        return stack if stack < len(catalog.nodes) else 0
 
     def number_of_block():
         distance = distances.number()
@@ -361,7 +374,7 @@ def steps_of(payload, catalog):
             if number >= first:
                 address, size = places[number - first]
                 predictor.freed(thread, size, address)
-            fields = (number,)
+            fields = (number, free_stack())
         elif operation == "reallocate":
             stack, tag, size = site_tag_size(code)
             surplus, weight = surplus_and_weight()
@@ -662,7 +675,7 @@ class Ledger:
         elif operation == "note":
             self.count(*fields)
 
-    def free(self, old, thread, number):
+    def free(self, old, thread, number, _stack):
         self.thread(thread)
         owner = old.thread
         temporary = int(self.threads[owner]["last_allocation"] == number)

@@ -151,7 +151,7 @@ fn operation_text(catalog: &Catalog, next_number: u64, step: &Step) -> (usize, S
         Op::Allocate(Placement { address, size, stack, tag, surplus, weight }) => {
             (0, format!("{next_number} {address} {size} {} {} {surplus} {}", stack.0, tag.0, weight_text(weight)))
         }
-        Op::Free { id } => (1, id.0.to_string()),
+        Op::Free { id, stack } => (1, format!("{} {}", id.0, stack.0)),
         Op::Reallocate { id, moved_to, size, stack, tag, surplus, weight } => {
             let moved_to = moved_to.map_or("-".to_owned(), |address| address.to_string());
             (2, format!("{} {moved_to} {size} {} {} {surplus} {}", id.0, stack.0, tag.0, weight_text(weight)))
@@ -435,6 +435,8 @@ struct Shape {
     is_native: bool,
     /// Whether samples are counted and blocks promoted.
     is_counted: bool,
+    /// Whether frees have stacks.
+    has_free_stacks: bool,
 }
 
 /// A surplus and a weight, each mostly the usual one, sometimes an extreme value.
@@ -501,11 +503,15 @@ fn history(shape: &Shape) -> (Catalog, Vec<Event>) {
             at => match at % 20 {
                 0 => EventKind::Mark { name: dice.one_of(&names) },
                 1 => EventKind::Gauge { name: dice.one_of(&names), value: dice.below(1 << 44) },
-                2 => EventKind::Deallocate { address: dice.below(u64::MAX), claimed_size },
+                2 => EventKind::free(dice.below(u64::MAX), claimed_size),
                 3..8 => EventKind::Reallocate { old_address, claimed_old_size: claimed_size, new },
                 8 => EventKind::Dropped { count: 3 },
                 9..12 if shape.is_counted => EventKind::Promote { address, tag: dice.one_of(&tags) },
-                _ => EventKind::Deallocate { address, claimed_size },
+                _ => EventKind::Deallocate {
+                    address,
+                    claimed_size,
+                    stack: if shape.has_free_stacks { new.stack } else { StackId::UNKNOWN },
+                },
             },
         };
         // Sometimes an event is late.
@@ -534,9 +540,17 @@ fn written(catalog: &Catalog, events: &[Event], every: u64, flush: usize) -> Vec
     writer.finish(catalog, &source()).unwrap().1
 }
 
-const SMALL: Shape =
-    Shape { events: 6000, threads: 5, sites: 7, places: 80, allocations: 40, is_native: false, is_counted: false };
-const NATIVE: Shape = Shape { is_native: true, ..SMALL };
+const SMALL: Shape = Shape {
+    events: 6000,
+    threads: 5,
+    sites: 7,
+    places: 80,
+    allocations: 40,
+    is_native: false,
+    is_counted: false,
+    has_free_stacks: false,
+};
+const NATIVE: Shape = Shape { is_native: true, has_free_stacks: true, ..SMALL };
 const COUNTED: Shape = Shape { is_counted: true, ..NATIVE };
 
 #[test]
@@ -807,7 +821,7 @@ fn numbers_at_the_edges_are_read() {
     let event = |time, thread, kind| Event { time: Nanos(time), thread: ThreadId(thread), kind };
     let place = |address, size| Placement { address, size, ..Placement::default() };
     let allocate = |address, size| EventKind::Allocate(place(address, size));
-    let free = |address| EventKind::Deallocate { address, claimed_size: None };
+    let free = |address| EventKind::free(address, None);
     let grow = |old_address, address, size| EventKind::Reallocate {
         old_address,
         claimed_old_size: Some(u64::MAX),
@@ -920,7 +934,7 @@ fn example() -> Vec<u8> {
     let done = catalog.strings.intern("done");
     let place = |address, size| Placement { address, size, stack, ..Placement::default() };
     let event = |time, thread, kind| Event { time: Nanos(time), thread: ThreadId(thread), kind };
-    let free = |address| EventKind::Deallocate { address, claimed_size: None };
+    let free = |address| EventKind::free(address, None);
     let grow = EventKind::Reallocate { old_address: 0x1070, claimed_old_size: None, new: place(0x1150, 200) };
     let events = [
         event(1000, 5, EventKind::Allocate(place(0x1000, 100))),

@@ -82,7 +82,7 @@ fn a_mapping_and_a_block_at_its_beginning_are_two_blocks() {
     let events = [
         at(1, EventKind::Allocate(arena)),
         at(2, EventKind::Allocate(block)),
-        at(3, EventKind::Deallocate { address: mapped_address(0x7f00_0000), claimed_size: Some(1 << 20) }),
+        at(3, EventKind::free(mapped_address(0x7f00_0000), Some(1 << 20))),
     ];
     let recording = Recording::from_bytes(written(&catalog, &events, 1, 1)).unwrap();
     let both = recording.snapshot(&When::At(Nanos(2))).unwrap();
@@ -221,7 +221,7 @@ fn estimates_are_right_on_the_average() {
                 let mut happen = |kind| ledger.record(&Event { time: Nanos(0), thread: ThreadId(1), kind }, &mut ());
                 happen(EventKind::Allocate(place));
                 if number % 3 == 0 {
-                    happen(EventKind::Deallocate { address, claimed_size: None });
+                    happen(EventKind::free(address, None));
                 }
             }
         }

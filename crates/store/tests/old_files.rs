@@ -52,7 +52,7 @@ fn history() -> (Catalog, Vec<Event>) {
             0 => EventKind::Mark { name },
             1 => EventKind::Gauge { name, value: random(1 << 40) },
             2 | 3 => EventKind::Reallocate { old_address, claimed_old_size: None, new: place },
-            4..=11 => EventKind::Deallocate { address, claimed_size: Some(24) },
+            4..=11 => EventKind::free(address, Some(24)),
             12 if random(10) == 0 => EventKind::Dropped { count: 3 },
             _ => EventKind::Allocate(place),
         };

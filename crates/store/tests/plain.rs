@@ -23,7 +23,7 @@ fn events(actions: &[Action]) -> Vec<Event> {
         time += later;
         let address = 0x5555_0000_1000 + number * 32;
         let kind = if live.remove(&address) {
-            EventKind::Deallocate { address, claimed_size: None }
+            EventKind::Deallocate { address, claimed_size: None, stack: StackId(stack % 5) }
         } else {
             live.insert(address);
             let surplus = if size % 17 == 0 { size as i32 - 20 } else { 0 };
@@ -40,8 +40,8 @@ fn plain(event: &Event, threads: &[u32]) -> PlainEvent {
         EventKind::Allocate(Placement { address, size, stack, surplus, .. }) => {
             PlainEvent { time, thread, address, size, stack, surplus, ..PlainEvent::default() }
         }
-        EventKind::Deallocate { address, .. } => {
-            PlainEvent { time, thread, address, is_free: true, ..PlainEvent::default() }
+        EventKind::Deallocate { address, stack, .. } => {
+            PlainEvent { time, thread, address, stack, is_free: true, ..PlainEvent::default() }
         }
         _ => unreachable!("no other is made"),
     }

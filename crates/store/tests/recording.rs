@@ -50,7 +50,11 @@ fn history(seed: u64, length: usize) -> (Catalog, Vec<Event>) {
                 claimed_old_size: None,
                 new: place,
             },
-            4..=11 => EventKind::Deallocate { address, claimed_size: Some(24) },
+            // Most frees have a stack.
+            4..=11 => {
+                let stack = if time % 3 == 0 { StackId::UNKNOWN } else { place.stack };
+                EventKind::Deallocate { address, claimed_size: Some(24), stack }
+            }
             12 if random(10) == 0 => EventKind::Dropped { count: 3 },
             _ => EventKind::Allocate(place),
         };
@@ -530,8 +534,8 @@ fn addresses_and_numbers_at_the_edges_survive() {
         event(0, u64::MAX, place(u64::MAX, 0)),
         event(u64::MAX - 1, 0, place(0, 1)),
         event(u64::MAX - 1, 0, place(1 << 63, u64::MAX - 1)),
-        event(u64::MAX, 1, EventKind::Deallocate { address: u64::MAX, claimed_size: None }),
-        event(u64::MAX, 1, EventKind::Deallocate { address: 12345, claimed_size: None }),
+        event(u64::MAX, 1, EventKind::free(u64::MAX, None)),
+        event(u64::MAX, 1, EventKind::free(12345, None)),
     ];
     let recording = Recording::from_bytes(written(&Catalog::default(), &events, 2, 1)).unwrap();
     let mut addresses = Vec::new();

@@ -5,6 +5,7 @@ use crate::endpoints::{self, Answered};
 use crate::http::exchange::Exchange;
 use crate::http::request::{Request, parameters_of};
 use crate::http::server::Answer;
+use crate::looks::Looks;
 use crate::page;
 use crate::save;
 use crate::source_code::SourceCode;
@@ -32,6 +33,8 @@ pub struct Api {
     pub collector: Option<Box<dyn LiveProcesses>>,
     /// Where source files are looked for.
     pub source_code: SourceCode,
+    /// Looks at live processes.
+    pub(crate) looks: Looks,
     at_work: Mutex<usize>,
     done: Condvar,
 }
@@ -66,12 +69,14 @@ fn endpoint(name: &str) -> Option<Endpoint> {
     Some(match name {
         "sources" => Endpoint::Whole(|api, _, work| endpoints::sources::answer(&api.sources, work)),
         "timeline" => Endpoint::InLines(endpoints::timeline),
+        "bands" => Endpoint::InLines(endpoints::bands),
         "peak" => Endpoint::InLines(endpoints::peak),
         "rows" => Endpoint::InLines(endpoints::rows),
         "callers" => Endpoint::InLines(endpoints::callers),
         "overview" => Endpoint::InLines(endpoints::overview),
         "headline" => Endpoint::InLines(endpoints::headline),
         "blocks" => Endpoint::InLines(endpoints::blocks),
+        "block" => Endpoint::InLines(endpoints::block),
         "histograms" => Endpoint::InLines(endpoints::histograms),
         // `leaks` is the old name of `growth`.
         "growth" | "leaks" => Endpoint::InLines(endpoints::growth),
@@ -86,10 +91,17 @@ fn endpoint(name: &str) -> Option<Endpoint> {
         "image/compare" => Endpoint::InLinesOfAll(endpoints::special::compare),
         "rss" => Endpoint::InLines(endpoints::rss::rows),
         "rss/map" => Endpoint::InLines(endpoints::rss::map),
-        "live" => Endpoint::Whole(|api, _, _| Ok(endpoints::live::processes(api.collector.as_deref()))),
-        "live/snapshot" => Endpoint::Posted(|api, request, _| {
-            endpoints::live::snapshot(request, api.collector.as_deref(), &api.sources)
-        }),
+        "live" => Endpoint::Whole(|api, _, _| Ok(endpoints::live::processes(api))),
+        "live/timeline" => Endpoint::Whole(|api, request, _| endpoints::live::timeline(request, api)),
+        "live/snapshot" => Endpoint::Posted(|api, request, _| endpoints::live::snapshot(request, api)),
+        "live/own" => Endpoint::Whole(|api, _, _| endpoints::live::own_snapshots(api)),
+        "live/own/open" => Endpoint::Posted(|api, request, _| endpoints::live::open_own(request, api)),
+        "live/looks" => Endpoint::Whole(|api, request, _| endpoints::live::looks(request, api)),
+        "live/look" => Endpoint::Posted(|api, request, _| endpoints::live::look(request, api)),
+        "live/forget" => Endpoint::Posted(|api, request, _| endpoints::live::forget(request, api)),
+        "live/open" => Endpoint::Posted(|api, request, _| endpoints::live::open_look(request, api)),
+        "live/growth" => Endpoint::InLinesOfApi(endpoints::live::growth),
+        "live/tree" => Endpoint::InLinesOfApi(endpoints::live::tree),
         "pprof" => Endpoint::File(endpoints::pprof::file),
         "tree" => Endpoint::InLines(endpoints::tree),
         _ => return None,
@@ -100,7 +112,8 @@ impl Api {
     /// An API for these sources.
     pub fn new(sources: Sources, collector: Option<Box<dyn LiveProcesses>>) -> Self {
         let source_code = SourceCode::default();
-        Self { sources, collector, source_code, at_work: Mutex::new(0), done: Condvar::new() }
+        let looks = Looks::default();
+        Self { sources, collector, source_code, looks, at_work: Mutex::new(0), done: Condvar::new() }
     }
 
     /// The same, with folders in which source files are looked for, and an editor.

@@ -28,12 +28,14 @@
 //!   may name any file of this machine.
 //! * *Files are checked for changes while the old content still answers*: a query never waits for a file that is being read again; the last read content
 //!   answers until the new one is there. Walked images are cached by path and `stat` result, which is taken before a byte is read.
+//! * *Looks at a live process are thinned* (`looks.rs`): the first, the last ones, and some between are kept, so that a process can be watched for days.
 #![forbid(unsafe_code)]
 
 mod api;
 mod choice;
 mod endpoints;
 pub mod http;
+mod looks;
 mod page;
 mod save;
 mod source_code;
@@ -44,5 +46,6 @@ pub use http::server::{Server, Stop};
 pub use save::SavedPage;
 pub use source_code::{Editor, NoEditor, NoSourceDir, SourceCode, SourceDir};
 pub use sources::{
-    FileKind, Files, LiveProcess, LiveProcesses, LiveSnapshot, OpenedFile, Opener, Plain, Sources, Special,
+    FileKind, Files, LiveProcess, LiveProcesses, LiveSnapshot, LiveTimeline, OpenedFile, Opener, OwnSnapshot, Plain,
+    ProcessKey, Sources, Special, TakenLook,
 };

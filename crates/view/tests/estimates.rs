@@ -56,7 +56,7 @@ fn recording(rate: f64) -> Vec<u8> {
         let place = Placement { address, size: 24, stack, weight, ..Placement::default() };
         events.push(Event { time: Nanos(born(object)), thread, kind: EventKind::Allocate(place) });
         if let Some(time) = death(object) {
-            let kind = EventKind::Deallocate { address, claimed_size: None };
+            let kind = EventKind::free(address, None);
             events.push(Event { time: Nanos(time), thread, kind });
         }
     }

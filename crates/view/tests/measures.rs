@@ -328,6 +328,60 @@ proptest! {
     }
 
     #[test]
+    fn bands_are_what_a_naive_pass_says_with_any_filters(
+        seed in 1u64..10_000,
+        every in 20u64..400,
+        points in 1usize..30,
+        top in 0usize..4,
+        ends in (0.0f64..1.0, 0.0f64..1.0),
+        filters in prop::collection::vec(filter(60_000), 0..3),
+    ) {
+        let (catalog, events) = history(seed, 300);
+        let truth = Truth::of(&events);
+        let place = Place::new();
+        let server = Running::new(&[place.write("random.hw", &written(&catalog, &events, every, 40))]);
+        let duration = events.last().unwrap().time.0;
+        let time = |part: f64| (duration as f64 * part) as u64;
+        let (from, to) = (time(ends.0.min(ends.1)), time(ends.0.max(ends.1)));
+        let asked = Asked { from, to, at: to, filters };
+        let numbers = |value: &Value| value.as_array().unwrap().iter().map(|one| one.as_u64().unwrap()).collect::<Vec<_>>();
+        let timeline = server.ask(&format!("timeline?points={points}&{}", query(&asked)));
+        let death = |placed: &Placed| truth.deaths.get(&placed.id).copied();
+        let wanted = |placed: &&Placed| asked.filters.iter().all(|filter| passes(filter, placed, death(placed), &catalog));
+        let naive_key = |by: &str, placed: &Placed| -> String {
+            let tag = catalog.tag(placed.tag);
+            match by {
+                "site" => placed.stack.0.to_string(),
+                "thread" => placed.thread.to_string(),
+                "heap" => tag.heap.name().to_owned(),
+                "type" => catalog.strings.get(tag.type_name).to_owned(),
+                "module" => catalog.frame_texts(placed.stack).next().map_or("[unknown]", |frame| frame.module).to_owned(),
+                _ => catalog.frame_texts(placed.stack).next().map_or("[unknown]", |frame| frame.function).to_owned(),
+            }
+        };
+        for by in ["site", "function", "module", "thread", "heap", "type"] {
+            let answer = server.ask(&format!("bands?by={by}&top={top}&points={points}&{}", query(&asked)));
+            prop_assert_eq!(&answer["t"], &timeline["t"]);
+            prop_assert_eq!(&answer["total"]["bytes"], &timeline["live_bytes"]["last"], "{}", by);
+            prop_assert_eq!(&answer["total"]["blocks"], &timeline["live_blocks"]["last"], "{}", by);
+            let bands = answer["bands"].as_array().unwrap();
+            prop_assert!(bands.len() <= top);
+            for (bin, at) in numbers(&answer["at"]).into_iter().enumerate() {
+                let mut sum = 0;
+                for band in bands {
+                    let key = band["id"].as_u64().map_or_else(|| band["key"].as_str().unwrap().to_owned(), |id| id.to_string());
+                    let of_band = |placed: &&Placed| naive_key(by, placed) == key;
+                    let (bytes, blocks) = truth.live_at(at).filter(wanted).filter(of_band).fold((0, 0), |sum, placed| (sum.0 + placed.size, sum.1 + 1));
+                    prop_assert_eq!((band["bytes"][bin].as_u64(), band["blocks"][bin].as_u64()), (Some(bytes), Some(blocks)), "{} {} at {}", by, key, at);
+                    sum += bytes as i64;
+                }
+                let total: u64 = truth.live_at(at).filter(wanted).map(|placed| placed.size).sum();
+                prop_assert_eq!(sum + answer["rest"]["bytes"][bin].as_i64().unwrap(), total as i64);
+            }
+        }
+    }
+
+    #[test]
     fn every_figure_of_the_overview_is_that_of_the_blocks_that_pass(
         seed in 1u64..10_000,
         every in 20u64..400,

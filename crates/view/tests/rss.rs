@@ -4,7 +4,7 @@ mod support;
 
 use highwater_model::{BreakdownReason, Event, EventKind, Nanos, Snapshot, ThreadId, When, gauge};
 use highwater_store::{Recording, Writer, write_snapshot_with_breakdown};
-use highwater_view::{LiveProcess, LiveProcesses, LiveSnapshot};
+use highwater_view::{LiveProcess, LiveProcesses, LiveSnapshot, LiveTimeline, OwnSnapshot, ProcessKey, TakenLook};
 use serde_json::{Value, json};
 use support::rss::Known;
 use support::{Place, Running};
@@ -149,7 +149,31 @@ impl LiveProcesses for Read {
 
     fn snapshot(&self, _: u32) -> Result<LiveSnapshot, String> {
         let breakdown = Known::new().breakdown(4000, BreakdownReason::Request);
-        Ok(LiveSnapshot { snapshot: state(), breakdown: Some(breakdown) })
+        Ok(LiveSnapshot { snapshot: state(), breakdown: Some(breakdown), name: String::new() })
+    }
+
+    fn latest(&self, pid: u32) -> Result<Option<ProcessKey>, String> {
+        Ok(Some(ProcessKey { pid, since_unix_ns: 0 }))
+    }
+
+    fn timelines(&self, _: Option<u32>, _: u64, _: Option<u64>) -> Result<Vec<LiveTimeline>, String> {
+        Err("an old collector".to_owned())
+    }
+
+    fn look(&self, _: ProcessKey) -> Result<TakenLook, String> {
+        Err("no looks".to_owned())
+    }
+
+    fn open_look(&self, _: ProcessKey, _: &[u8]) -> Result<LiveSnapshot, String> {
+        Err("no looks".to_owned())
+    }
+
+    fn own_snapshots(&self) -> Result<Vec<OwnSnapshot>, String> {
+        Ok(Vec::new())
+    }
+
+    fn own_snapshot(&self, id: u64) -> Result<LiveSnapshot, String> {
+        Err(format!("there is no kept snapshot {id}"))
     }
 }
 

@@ -4,7 +4,7 @@ mod support;
 
 use highwater_model::{Event, EventKind, FrameText, Nanos, Placement, Source, ThreadId, When};
 use highwater_store::{Recording, Writer, write_snapshot};
-use highwater_view::{LiveProcess, LiveProcesses, LiveSnapshot};
+use highwater_view::{LiveProcess, LiveProcesses, LiveSnapshot, LiveTimeline, OwnSnapshot, ProcessKey, TakenLook};
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::history::{history, written};
@@ -132,7 +132,31 @@ impl LiveProcesses for Fake {
         let recording = Recording::from_bytes(written(&catalog, &events, 100, 50)).unwrap();
         let mut snapshot = recording.snapshot(&When::End).unwrap();
         snapshot.source.snapshot = true;
-        Ok(LiveSnapshot { snapshot, breakdown: None })
+        Ok(LiveSnapshot { snapshot, breakdown: None, name: String::new() })
+    }
+
+    fn latest(&self, pid: u32) -> Result<Option<ProcessKey>, String> {
+        Ok(Some(ProcessKey { pid, since_unix_ns: 0 }))
+    }
+
+    fn timelines(&self, _: Option<u32>, _: u64, _: Option<u64>) -> Result<Vec<LiveTimeline>, String> {
+        Err("an old collector".to_owned())
+    }
+
+    fn look(&self, _: ProcessKey) -> Result<TakenLook, String> {
+        Err("no looks".to_owned())
+    }
+
+    fn open_look(&self, _: ProcessKey, _: &[u8]) -> Result<LiveSnapshot, String> {
+        Err("no looks".to_owned())
+    }
+
+    fn own_snapshots(&self) -> Result<Vec<OwnSnapshot>, String> {
+        Ok(Vec::new())
+    }
+
+    fn own_snapshot(&self, id: u64) -> Result<LiveSnapshot, String> {
+        Err(format!("there is no kept snapshot {id}"))
     }
 }
 
@@ -140,7 +164,9 @@ impl LiveProcesses for Fake {
 fn live_processes_become_sources_and_a_collector_that_is_gone_is_told() {
     static IS_GONE: AtomicBool = AtomicBool::new(false);
     let server = Running::with(&[], Some(Box::new(Fake(&IS_GONE))));
-    assert_eq!(server.plain("live")["processes"][0]["pid"], 42);
+    let live = server.plain("live");
+    assert_eq!((&live["processes"][0]["pid"], &live["processes"][0]["timeline"]), (&42.into(), &Value::Null));
+    assert_eq!((&live["no_timelines"], &live["problem"]), (&"an old collector".into(), &Value::Null));
     let take = || server.request("POST", "/api/1/live/snapshot?pid=42", "");
     let taken: Vec<u64> = (0..20)
         .map(|_| serde_json::from_str::<Value>(&take().text()).unwrap()["source"]["id"].as_u64().unwrap())

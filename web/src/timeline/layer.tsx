@@ -1,12 +1,17 @@
 // Everything that can be taken hold of lies above the curves, as ordinary elements: the window and its two edges, the handles A and B, marks, the peak.
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Timeline as Course } from "../answers";
-import { choice, choose, DEFAULT, fragmentOf, type Choice } from "../choice";
+import type { Bands, Timeline as Course } from "../answers";
+import { addFilter, choice, choose, DEFAULT, fragmentOf, type Choice, type Grouping } from "../choice";
 import { instant, when } from "../clock";
 import * as estimate from "../estimate";
 import * as format from "../format";
+import { openMenu } from "../menu";
+import { saved } from "../saved";
 import { source } from "../sources";
+import { bandAt, filterOfBand, plotBox, pointer, subjectOfBand } from "./bands";
+import { LifeBar } from "./life";
 import { marksOf } from "./marks";
+import { peakOfOverlay, type Overlay } from "./overlay";
 import { shownPeak } from "./peak";
 import { AXIS } from "./plots";
 import { instantOf, instantOfB, showRange, visibleRange, wholeRange, zoom, type Range } from "./range";
@@ -26,16 +31,27 @@ interface Clicked {
 }
 
 /** Positions follow from the visible range alone, so that nothing waits for a drawing. */
-export function Layer({ course, width, range }: { course: Course | null; width: number; range: Range }) {
+export function Layer({ course, bands, overlay, width, range }: { course: Course | null; bands: Bands | null; overlay: Overlay | null; width: number; range: Range }) {
   const file = source.value!;
   const layer = useRef<HTMLDivElement>(null);
-  const [hover, setHover] = useState<number | null>(null);
+  const [hover, setHover] = useState<{ t: number; band: number | null } | null>(null);
   const { from, to, at, b, measure } = choice.value;
   const { left: begin, right: duration } = wholeRange();
   const span = Math.max(1e-9, range.right - range.left);
   const x = (t: number) => ((t - range.left) / span) * width;
   const clamp = (t: number) => Math.round(Math.min(duration, Math.max(begin, t)));
   const timeAt = (clientX: number) => clamp(range.left + ((clientX - layer.current!.getBoundingClientRect().left) / width) * span);
+  /** The band under the pointer. */
+  const bandUnder = (event: { clientX: number; clientY: number }): number | null => {
+    if (!bands) return null;
+    const y = event.clientY - layer.current!.getBoundingClientRect().top - plotBox.top;
+    return y < 0 || y > plotBox.height ? null : bandAt(bands, measure, timeAt(event.clientX), (1 - y / plotBox.height) * plotBox.most);
+  };
+  const point = (place: { t: number; band: number | null } | null) => {
+    setHover(place);
+    pointer.value = place;
+  };
+  useEffect(() => () => { pointer.value = null; }, []);
   const start = from ?? begin;
   const end = to ?? duration;
   const instantA = instantOf(at, end);
@@ -80,6 +96,12 @@ export function Layer({ course, width, range }: { course: Course | null; width: 
       const last = clicked.current;
       // The second click of a double one says nothing of its own.
       if (last && now.timeStamp - last.time < DOUBLE && Math.abs(now.clientX - last.x) < 8) return;
+      const band = now.shiftKey || saved ? undefined : bands?.bands[bandUnder(now) ?? -1];
+      const filter = band && filterOfBand(band, bands!.by as Grouping);
+      if (filter) {
+        addFilter(filter);
+        return;
+      }
       const before = fragmentOf(choice.value);
       choose(now.shiftKey ? { b: began, other: file.id } : { at: began });
       clicked.current = { time: now.timeStamp, x: now.clientX, before: { at, b, other }, isStep: fragmentOf(choice.value) !== before };
@@ -120,8 +142,8 @@ export function Layer({ course, width, range }: { course: Course | null; width: 
     const by = span * (event.shiftKey ? 0.5 : 0.1);
     if (event.key === "ArrowLeft") showRange(range.left - by, range.right - by, false);
     else if (event.key === "ArrowRight") showRange(range.left + by, range.right + by, false);
-    else if (event.key === "ArrowUp" || event.key === "+" || event.key === "=") zoom(0.7, hover, false);
-    else if (event.key === "ArrowDown" || event.key === "-") zoom(1 / 0.7, hover, false);
+    else if (event.key === "ArrowUp" || event.key === "+" || event.key === "=") zoom(0.7, hover?.t ?? null, false);
+    else if (event.key === "ArrowDown" || event.key === "-") zoom(1 / 0.7, hover?.t ?? null, false);
     else if (event.key === "Home") showRange(begin, begin + span, true);
     else if (event.key === "End") showRange(duration - span, duration, true);
     else return;
@@ -156,14 +178,22 @@ export function Layer({ course, width, range }: { course: Course | null; width: 
   const low = Math.max(0, Math.min(width, x(start)));
   const high = Math.max(0, Math.min(width, x(end)));
   const peak = shownPeak();
+  const otherPeak = overlay && measure === "bytes" ? peakOfOverlay(overlay) : null;
   const rssPeak = measure === "bytes" ? file.rss_peak : null;
   return (
     <div class="layer" ref={layer} style={{ left: `${AXIS}px`, width: `${width}px` }} role="group" tabIndex={0} aria-label="Drag to choose a window, wheel to zoom, arrows to move"
       onPointerDown={grab("window")} onDblClick={seeAll} onKeyDown={keys}
-      onPointerMove={(event) => setHover(timeAt(event.clientX))} onPointerLeave={() => setHover(null)}>
+      onContextMenu={(event) => {
+        const band = bands?.bands[bandUnder(event) ?? -1];
+        if (!band) return;
+        event.preventDefault();
+        openMenu(subjectOfBand(band, bands!.by as Grouping), { x: event.clientX, y: event.clientY });
+      }}
+      onPointerMove={(event) => point({ t: timeAt(event.clientX), band: bandUnder(event) })} onPointerLeave={() => point(null)}>
       {chosen && <div class="outside" style={{ left: 0, width: `${low}px` }} />}
       {chosen && <div class="outside" style={{ left: `${high}px`, width: `${Math.max(0, width - high)}px` }} />}
       {chosen && <div class="window-bar" style={{ left: `${low}px`, width: `${Math.max(0, high - low)}px` }} title="The window: drag to move it" onPointerDown={grab("whole")} />}
+      <LifeBar x={x} width={width} />
       {marksOf(course, range, x, width).map((mark) => (
         <div class={`mark${mark.leftwards ? " mark-left" : ""}`} key={mark.key} style={{ transform: `translateX(${mark.x}px)` }} title={mark.title}><span style={{ top: `${mark.lane * 13}px` }}>{mark.text}</span></div>
       ))}
@@ -175,11 +205,15 @@ export function Layer({ course, width, range }: { course: Course | null; width: 
         <button type="button" class={`rss-peak${x(rssPeak.at_ns) > width - 150 ? " peak-left" : ""}`} style={{ transform: `translateX(${x(rssPeak.at_ns)}px)` }} title={`RSS is highest, ${format.bytes(rssPeak.bytes)} at ${when(rssPeak.at_ns)}: put A here (r)`}
           onPointerDown={(event) => event.stopPropagation()} onDblClick={(event) => event.stopPropagation()} onClick={() => choose({ at: "rss-peak" })}><i>▽</i><span data-exact>RSS peak {format.bytes(rssPeak.bytes)}</span></button>
       )}
+      {otherPeak && x(otherPeak.at) >= 0 && x(otherPeak.at) <= width && (
+        <button type="button" class={`peak other-peak${x(otherPeak.at) > width - 150 ? " peak-left" : ""}`} style={{ transform: `translateX(${x(otherPeak.at)}px)` }} title={`The peak of ${overlay!.title}, ${estimate.bytes(otherPeak.bytes, overlay!.file)} at ${when(otherPeak.own, overlay!.file)}: put B here`}
+          onPointerDown={(event) => event.stopPropagation()} onDblClick={(event) => event.stopPropagation()} onClick={() => choose({ b: otherPeak.own, other: overlay!.file.id })}><i>▼</i><span>{estimate.bytes(otherPeak.bytes, overlay!.file)}</span></button>
+      )}
       {chosen && slider("from", "Start of the window", "from", start, (t) => choose({ from: Math.min(t, end - 1) }, false), () => choose({ from: null }))}
       {chosen && slider("to", "End of the window", "to", end, (t) => choose({ to: Math.max(t, start + 1) }, false), () => choose({ to: null }))}
       {instantB !== null && slider("b", "Instant B", "b", instantB, (t) => choose({ b: t }, false), () => choose({ b: null }))}
       {instantA !== null && slider("a", "Instant A", "a", instantA, (t) => choose({ at: t }, false), () => choose({ at: DEFAULT.at }))}
-      {hover !== null && <Reading course={course} t={hover} x={x(hover)} width={width} measure={measure} resolution={span / width} />}
+      {hover !== null && <Reading course={course} bands={bands} band={hover.band} t={hover.t} x={x(hover.t)} width={width} measure={measure} resolution={span / width} />}
       <div class="axis-grip" title="Drag to move along the time" onPointerDown={grab("axis")} />
     </div>
   );

@@ -5,27 +5,42 @@ import { choice, choose } from "../choice";
 import { isTimed } from "../clock";
 import { clean } from "../names";
 import { has } from "../sources";
+import { offeredStacks } from "./bands";
 import { curvesOf, type Curve } from "./gauges";
-import { shownPeak } from "./peak";
-import { visibleRange } from "./range";
+import { hasOverlay, isOverlayShown, OVERLAY, type Overlay } from "./overlay";
 
-/** It is where the peak's name is not. */
-export function Legend({ course }: { course: Course }) {
-  const { measure } = choice.value;
-  const { left, right } = visibleRange();
-  const peak = shownPeak();
-  const peakIsLeft = peak !== null && peak.at_ns < (left + right) / 2;
+/** The line above the curves. */
+export function Legend({ course, overlay }: { course: Course | null; overlay: Overlay | null }) {
+  const { measure, filters } = choice.value;
   const curves = curvesOf(course);
   const shown = curves.filter((each) => each.shown);
   return (
-    <div class={`legend-line${peakIsLeft ? " legend-right" : ""}`}>
+    <div class="timeline-head">
+      <StackChoice />
       <p class="curves">
         <span><i class="of-live" /> live {measure}</span>
-        {shown.map((curve) => <span key={curve.name} title={curve.hint}><i class={`of-gauge of-gauge-${curve.colour + 1}`} /> {clean(curve.title)}</span>)}
-        {!has("states") && <span><i class="of-rate" /> {measure === "bytes" ? "allocated" : "allocations"} per {isTimed() ? "second" : "line"}{course.approximate ? ", roughly: the file is still being read" : ""}</span>}
+        {overlay && <span title="The second file, from its own start"><i class="of-overlay" /> {overlay.title}</span>}
+        {shown.map((curve) => <span key={curve.name} title={filters.length ? `${curve.hint}, of the whole process: the scale is that of the filtered blocks` : curve.hint}><i class={`of-gauge of-gauge-${curve.colour + 1}`} /> {clean(curve.title)}{filters.length ? " ↑" : ""}</span>)}
+        {!has("states") && <span><i class="of-rate" /> {measure === "bytes" ? "allocated" : "allocations"} per {isTimed() ? "second" : "line"}{course?.approximate ? ", roughly: the file is still being read" : ""}</span>}
       </p>
-      {curves.length > 0 && <CurveChoice curves={curves} />}
+      {(curves.length > 0 || hasOverlay()) && <CurveChoice curves={curves} />}
     </div>
+  );
+}
+
+/** What the timeline is stacked by, and whether its rows are bands or lanes. */
+function StackChoice() {
+  const { stack, lanes } = choice.value;
+  const offered = offeredStacks();
+  return (
+    <>
+      <label>Stack by <select id="stack" value={stack} onChange={(event) => choose({ stack: event.currentTarget.value as typeof stack })}>
+        <option value="">nothing</option>
+        {offered.map((by) => <option value={by} key={by}>{by}</option>)}
+        {stack && !offered.includes(stack) && <option value={stack}>{stack}</option>}
+      </select></label>
+      {stack && <label title="One small curve for each row, below the timeline"><input type="checkbox" checked={lanes} onChange={() => choose({ lanes: !lanes })} /> lanes</label>}
+    </>
   );
 }
 
@@ -49,6 +64,7 @@ function CurveChoice({ curves }: { curves: Curve[] }) {
       <button type="button" class="quiet" aria-expanded={open} title="Which curves are shown" onClick={() => setOpen(!open)}>curves…</button>
       {open && (
         <div class="popup" role="group" aria-label="Curves">
+          {hasOverlay() && <label title="The second file, from its own start"><input type="checkbox" checked={isOverlayShown()} onChange={() => toggle(OVERLAY)} /> <i class="of-overlay" /> second file</label>}
           {curves.map((curve) => (
             <label key={curve.name} title={curve.hint}><input type="checkbox" checked={curve.shown} onChange={() => toggle(curve.name)} /> <i class={`of-gauge of-gauge-${curve.colour + 1}`} /> {clean(curve.title)}</label>
           ))}

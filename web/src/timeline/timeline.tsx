@@ -1,17 +1,23 @@
 // The course of memory over time, above every view: curves that are drawn, and above them all that can be taken hold of.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Peak, Timeline as Course } from "../answers";
+import type { Bands, Peak, Timeline as Course } from "../answers";
 import { useAnswer } from "../answer";
 import { choice } from "../choice";
-import { about, question } from "../question";
+import { about, naming, question } from "../question";
 import { saved } from "../saved";
+import { HeightSeparator } from "../separator";
 import { has, source } from "../sources";
 import { StatusLine } from "../status";
+import { BandLegend } from "./band_legend";
+import { mostBands } from "./bands";
+import { HEIGHT, plotHeight } from "./height";
+import { Lanes } from "./lanes";
 import { Layer } from "./layer";
 import { Legend } from "./legend";
-import { AXIS, Plots, RIGHT } from "./plots";
+import { useOverlay } from "./overlay";
+import { AXIS, Plots, RATE_HEIGHT, RIGHT } from "./plots";
 import { peakOfFiltered } from "./peak";
-import { peakOfWindow, visibleRange } from "./range";
+import { instantOf, peakOfWindow, visibleRange } from "./range";
 
 export function Timeline() {
   const file = source.value;
@@ -30,7 +36,13 @@ function Course() {
   const answer = useAnswer<Course>(width === 0 ? null : question("timeline", {
     source: file.id, from: whole ? null : range.left, to: whole ? null : range.right, points, filter: choice.value.filters,
   }), 60);
-  const { from, to, filters } = choice.value;
+  const { from, to, filters, stack, lanes, measure, at } = choice.value;
+  const stacked = useAnswer<Bands>(width === 0 || stack === "" ? null : question("bands", {
+    source: file.id, by: stack, top: mostBands(), from: whole ? null : range.left, to: whole ? null : range.right, points, measure: measure === "blocks" ? "blocks" : null, filter: filters, ...naming(),
+  }), 60);
+  const bands = stack !== "" && stacked.data?.by === stack ? stacked.data : null;
+  const overlay = useOverlay(range, points);
+  const instantA = instantOf(at, to ?? file.duration_ns);
   const peak = useAnswer<Peak>(from === null && to === null ? null : about("peak", { at: null, filter: null }), 60);
   // Of what is filtered, the peak of the whole recording is in the answer only while all of it is shown.
   const zoomed = useAnswer<Course>(whole || filters.length === 0 ? null : question("timeline", { source: file.id, points: 1, filter: filters }), 60);
@@ -45,15 +57,23 @@ function Course() {
     return () => observer.disconnect();
   }, []);
   return (
-    <section class="timeline" aria-label="Timeline" ref={frame}>
-      {width > 0 && (
-        <div class="timeline-plots">
-          <Plots course={answer.data} width={width} range={range} />
-          <Layer course={answer.data} width={plotWidth} range={range} />
+    <section class="timeline" aria-label="Timeline">
+      <Legend course={answer.data} overlay={overlay} />
+      <div class="timeline-body" style={{ minHeight: `${plotHeight.value + RATE_HEIGHT}px` }}>
+        <div class="timeline-frame" ref={frame}>
+          {width > 0 && (
+            <div class="timeline-plots">
+              <Plots course={answer.data} bands={lanes ? null : bands} overlay={overlay} width={width} range={range} />
+              <Layer course={answer.data} bands={lanes ? null : bands} overlay={overlay} width={plotWidth} range={range} />
+            </div>
+          )}
+          {bands && lanes && <Lanes bands={bands} width={plotWidth} range={range} instantA={instantA} />}
         </div>
-      )}
-      {answer.data && <Legend course={answer.data} />}
-      <StatusLine answer={answer} />
+        {bands && !lanes && <BandLegend bands={bands} instantA={instantA} resolution={(range.right - range.left) / plotWidth} />}
+      </div>
+      {stack !== "" && stacked.problem && <p class="nothing">{stacked.problem}</p>}
+      <StatusLine answer={answer.waiting ? answer : stacked} />
+      <HeightSeparator of={HEIGHT} shown={plotHeight.value} label="Height of the timeline" />
     </section>
   );
 }

@@ -1,44 +1,62 @@
 // Single blocks, and how large and how old they are.
 import { Separator } from "../separator";
-import type { Block, Blocks, Histograms } from "../answers";
+import type { Block, Blocks, Frame, Histograms } from "../answers";
 import { useAnswer } from "../answer";
+import { BlockPanel, resolutionOf, threadName } from "../biography";
 import { choice, choose, setFilter } from "../choice";
 import { everyRow, SaveCsv, type CsvColumns } from "../csv";
-import { length, when } from "../clock";
+import { instant, length, when } from "../clock";
 import * as estimate from "../estimate";
 import * as format from "../format";
 import { Histogram, type Bar } from "../histogram";
+import { foundRows, matcherOf } from "../matcher";
 import { clean } from "../names";
 import { usePages } from "../pages";
 import { about } from "../question";
 import { saved } from "../saved";
-import { source } from "../sources";
-import { functionOf, nameOf, ownFrame, Stack } from "../stack";
+import { Search } from "../search";
+import { has, source } from "../sources";
+import { functionOf, nameOf } from "../stack";
 import { Table, type Column } from "../table";
 import { StatusLine } from "../status";
 import type { Subject } from "../subject";
+import { instantOf } from "../timeline/range";
 
 const SORTS: { [column: string]: string } = { size: "size", allocated: "time", lifetime: "lifetime", address: "address" };
+/** The filter that names all blocks, whenever they lived. */
+const EVER = "allocated:0..";
+/** A population that the filters name themselves. */
+const NAMES_BLOCKS = /^(live|allocated):/;
 
 export function BlocksView() {
-  const { sort, order, filters, measure, pick } = choice.value;
+  const { sort, order, filters, measure, pick, search, listed, at } = choice.value;
   const column = Object.hasOwn(SORTS, sort) ? sort : "size";
-  const histograms = useAnswer<Histograms>(about("histograms"), 80);
-  const question = about("blocks", { sort: SORTS[column], order });
+  const isWrong = matcherOf(search).problem !== null;
+  const hasLives = has("timeline");
+  const isNamed = filters.some((filter) => NAMES_BLOCKS.test(filter));
+  const isEver = listed === "ever" && hasLives && !saved && !isNamed;
+  const all = isEver ? { filter: [...filters, EVER] } : {};
+  const histograms = useAnswer<Histograms>(about("histograms", all), 80);
+  const question = isWrong ? null : about("blocks", { sort: SORTS[column], order, search: search || null, ...all });
   const pages = usePages<Blocks, Block>(question, (answer) => answer.blocks, (answer) => answer.count, 80);
   const data = pages.answer.data;
-  const named = filters.some((filter) => /^!?(live|allocated|freed|lifetime):/.test(filter));
-  const picked = pick === "" ? -1 : indexOfBlock(Number(pick), pages.row, Math.min(pages.count, 1000));
-  const block = picked >= 0 ? pages.row(picked) : undefined;
+  // A saved page has the first rows, and searches them itself.
+  const local = saved && data && search ? foundRows(data.blocks.map((block) => ({ ...block, key: block.type ?? "", stack: block.stack })), search) : null;
+  const row = (index: number): Block | undefined => (local ? local[index] : pages.row(index));
+  const count = local ? local.length : pages.count;
+  const picked = pick === "" ? -1 : indexOfBlock(Number(pick), row, Math.min(count, 1000));
   const never = histograms.data?.never_freed;
+  const file = source.value;
+  const lasts = (file?.duration_ns ?? Infinity) - (file?.begins_ns ?? 0);
+  const resolution = resolutionOf((data?.blocks ?? []).map((block) => block.allocated_ns));
   return (
     <div class={`blocks-view${pages.answer.waiting ? " old" : ""}`}>
       <div class="histograms">
         {histograms.data && <Histogram title="Size" bars={histograms.data.size} shown={format.bytes} measure={measure}
           chosen={rangeOf("size")} onChoose={(range) => setFilter("size", range && `size:${range.from}..${range.to}`)} />}
-        {histograms.data && <Histogram title="Lifetime" bars={histograms.data.lifetime.map((bin): Bar => ({ from: bin.from_ns, to: bin.to_ns, blocks: bin.blocks, bytes: bin.bytes }))} shown={(value) => length(value)} measure={measure}
+        {hasLives && histograms.data && <Histogram title="Lifetime" limit={lasts} bars={histograms.data.lifetime.map((bin): Bar => ({ from: bin.from_ns, to: bin.to_ns, blocks: bin.blocks, bytes: bin.bytes }))} shown={(value) => length(value)} measure={measure}
           chosen={rangeOf("lifetime")} onChoose={(range) => setFilter("lifetime", range && `lifetime:${range.from}..${range.to}`)} />}
-        {never && (
+        {hasLives && never && (
           <section class="never">
             <h2>Never freed</h2>
             <p><b>{estimate.bytes(never.bytes)}</b></p>
@@ -49,22 +67,26 @@ export function BlocksView() {
         <StatusLine answer={histograms} />
       </div>
       <div class="tools">
-        {data && <small>{estimate.isEstimated() ? <>{format.plural(data.count, "sampled block")}, which stand for {estimate.plural(data.estimated_blocks, "block")}</> : format.plural(data.count, "block")}, <estimate.Bytes value={data.bytes} />{named ? "" : ", live at A"}</small>}
+        {hasLives && !saved && (
+          <span class="which" role="group" aria-label="Which blocks">
+            <button type="button" aria-pressed={isEver} disabled={isNamed} onClick={() => choose({ listed: "ever" })} title="All blocks that were ever allocated, the largest first">Largest ever</button>
+            <button type="button" aria-pressed={!isEver && at !== "peak"} disabled={isNamed} onClick={() => choose({ listed: "live", at: at === "peak" ? instantOf("peak", 0) ?? "end" : at })} title="The blocks that are live at A">Live at A</button>
+            <button type="button" aria-pressed={!isEver && at === "peak"} disabled={isNamed} onClick={() => choose({ listed: "live", at: "peak" })} title="The blocks that are live when there is most memory">Live at the peak</button>
+          </span>
+        )}
+        <Search hint="Search blocks" />
+        {data && (local
+          ? <small data-exact>{format.plural(count, "block")} found</small>
+          : <small>{estimate.isEstimated() ? <>{format.plural(data.count, "sampled block")}, which stand for {estimate.plural(data.estimated_blocks, "block")}</> : format.plural(data.count, "block")}, <estimate.Bytes value={data.bytes} />{isNamed || !hasLives ? "" : isEver ? ", ever" : ", live at A"}</small>)}
         <span class="stretch" />
         {data && <SaveCsv part="blocks" columns={CSV} note={data.count > MOST_SAVED ? `Save the first ${format.count(MOST_SAVED)} of ${format.count(data.count)} blocks` : undefined}
           rows={() => (saved || !question ? data.blocks : everyRow<Blocks, Block>(question, (answer) => answer.blocks, (answer) => answer.count, MOST_BLOCKS, MOST_SAVED))} />}
         <StatusLine answer={pages.answer} />
       </div>
       <div class="split">
-        <Table label="Blocks" columns={source.value?.tasks?.length ? COLUMNS : WITHOUT_TASKS} count={pages.count} row={pages.row} need={pages.need} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}
-          selected={picked} onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={pages.answer.question ?? ""} empty={data ? "No block matches." : ""} subject={subjectOfBlock} />
-        {block && (
-          <><Separator /><aside class="picked" aria-label="The chosen block">
-            <h2>{clean(block.address)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
-            <p data-exact>{format.bytes(block.size)} ({format.count(block.size)}){block.usable ? `, usable ${format.bytes(block.usable)}` : ""}{block.weight && block.weight > 1 ? `, stands for ${estimate.plural(block.weight, "block")}` : ""}; allocated at {when(block.allocated_ns)}, {block.freed_ns === null ? "never freed" : `freed at ${when(block.freed_ns)}`}</p>
-            <Stack stack={block.stack} site={block.site} />
-          </aside></>
-        )}
+        <Table label="Blocks" columns={columnsOf(resolution, hasLives)} count={count} row={row} need={local ? undefined : pages.need} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}
+          selected={picked} onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={pages.answer.question ?? ""} empty={data || isWrong ? "No block matches." : ""} subject={subjectOfBlock} />
+        {/^\d+$/.test(pick) && <><Separator /><BlockPanel id={Number(pick)} row={picked >= 0 ? row(picked) : undefined} /></>}
       </div>
     </div>
   );
@@ -76,12 +98,12 @@ const MOST_SAVED = 20_000;
 
 const CSV: CsvColumns<Block> = {
   address: (block) => block.address, size: (block) => block.size, usable: (block) => block.usable, allocated_ns: (block) => block.allocated_ns, freed_ns: (block) => block.freed_ns, lifetime_ns: (block) => block.lifetime_ns, thread: (block) => block.thread,
-  heap: (block) => block.heap, type: (block) => block.type, stands_for: (block) => block.weight ?? 1, allocated_by: (block) => nameOf(ownFrame(block.stack)), file: (block) => ownFrame(block.stack)?.file, line: (block) => ownFrame(block.stack)?.line,
+  heap: (block) => block.heap, type: (block) => block.type, stands_for: (block) => block.weight ?? 1, allocated_by: (block) => nameOf(block.frame ?? undefined), file: (block) => block.frame?.file, line: (block) => block.frame?.line,
 };
 
 /** A block's function and site. */
 function subjectOfBlock(block: Block): Subject {
-  const frame = ownFrame(block.stack);
+  const { frame } = block;
   const name = nameOf(frame);
   return { name: name ?? block.address, function: name, site: block.site, stack: block.stack, frame };
 }
@@ -97,23 +119,25 @@ function rangeOf(kind: string): { from: number; to: number } | null {
   return match ? { from: Number(match[1] || 0), to: match[2] ? Number(match[2]) : Infinity } : null;
 }
 
-function threadName(id: number | null): string {
-  if (id === null) return "";
-  const name = source.value?.threads?.find((thread) => thread.id === id)?.name;
-  return name ? clean(name) : String(id);
+/** The callers of the function that names a block. */
+function callersOf({ stack, frame }: Block): Frame[] {
+  const own = stack.findIndex((each) => functionOf(each) === functionOf(frame) && each.line === frame?.line);
+  return own < 0 ? [] : stack.slice(own + 1, own + 4);
 }
 
-const COLUMNS: Column<Block>[] = [
-  { name: "address", title: "Address", width: "124px", sortable: true, cell: (block) => <code>{clean(block.address)}</code> },
-  { name: "size", title: "Size", width: "88px", numeric: true, sortable: true, cell: (block) => <span data-exact title={`${format.count(block.size)} bytes`}>{format.bytes(block.size)}</span> },
-  { name: "allocated", title: "Allocated", width: "84px", numeric: true, sortable: true, cell: (block) => when(block.allocated_ns) },
-  { name: "lifetime", title: "Lived", width: "84px", numeric: true, sortable: true, cell: (block) => (block.lifetime_ns === null ? <span class="faint">never freed</span> : length(block.lifetime_ns)) },
-  { name: "thread", title: "Thread", width: "92px", cell: (block) => threadName(block.thread) },
-  { name: "heap", title: "Heap", width: "70px", cell: (block) => clean(block.heap ?? "") },
-  { name: "task", title: "Task", width: "110px", cell: (block) => clean(block.task ?? "") },
-  { name: "site", title: "Allocated by", width: "minmax(160px, 1fr)", cell: (block) => {
-    const frame = ownFrame(block.stack);
-    return <span class="name" title={block.stack.map(functionOf).join("\n")}>{block.type && <b>{clean(block.type)} </b>}{frame ? functionOf(frame) : ""} {frame && <small>{clean(format.place(frame.file, frame.line))}</small>}</span>;
-  } },
-];
-const WITHOUT_TASKS = COLUMNS.filter((column) => column.name !== "task");
+function columnsOf(resolution: number, hasLives: boolean): Column<Block>[] {
+  const columns: (Column<Block> | false)[] = [
+    { name: "address", title: "Address", width: "124px", sortable: true, cell: (block) => <code>{clean(block.address)}</code> },
+    { name: "size", title: "Size", width: "88px", numeric: true, sortable: true, cell: (block) => <span data-exact title={`${format.count(block.size)} bytes`}>{format.bytes(block.size)}</span> },
+    { name: "allocated", title: "Allocated", width: "104px", numeric: true, sortable: true, cell: (block) => <span title={when(block.allocated_ns)}>{instant(block.allocated_ns, resolution)}</span> },
+    hasLives && { name: "lifetime", title: "Lived", width: "84px", numeric: true, sortable: true, cell: (block) => (block.lifetime_ns === null ? <span class="faint">never freed</span> : length(block.lifetime_ns)) },
+    { name: "thread", title: "Thread", width: "92px", cell: (block) => threadName(block.thread) },
+    { name: "heap", title: "Heap", width: "70px", cell: (block) => clean(block.heap ?? "") },
+    (source.value?.tasks?.length ?? 0) > 0 && { name: "task", title: "Task", width: "110px", cell: (block) => clean(block.task ?? "") },
+    { name: "site", title: "Allocated by", width: "minmax(200px, 1fr)", cell: (block) => {
+      const { frame, stack, type } = block;
+      return <><span class="name" title={stack.map(functionOf).join("\n")}>{type && <b>{clean(type)} </b>}{frame ? functionOf(frame) : ""} {frame && <small>{clean(format.place(frame.file, frame.line))}</small>}</span><small class="callers">{callersOf(block).map((caller) => ` ← ${functionOf(caller)}`).join("")}</small></>;
+    } },
+  ];
+  return columns.filter((column) => column !== false);
+}

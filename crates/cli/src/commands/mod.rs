@@ -1,5 +1,6 @@
 //! One file per command, with its arguments and its help.
 
+pub mod block;
 pub mod c_library;
 pub mod check;
 pub mod collector;
@@ -28,6 +29,7 @@ pub mod snapshots;
 pub mod summary;
 pub mod symbolize;
 pub mod timeline;
+mod timeline_bands;
 pub mod trim;
 pub mod view;
 pub mod watch;

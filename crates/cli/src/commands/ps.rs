@@ -8,9 +8,10 @@ use crate::print::bytes::{bytes, count};
 use crate::print::colour::Style;
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
-use highwater_collector::protocol::{ProcessInfo, ProcessState};
+use highwater_collector::TimelineInfo;
+use highwater_collector::protocol::{ProcessInfo, ProcessState, Which};
 use highwater_formats::json;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::cmp::Reverse;
 
 /// The arguments of `highwater ps`.
@@ -18,6 +19,7 @@ use std::cmp::Reverse;
 #[command(after_help = "Examples:
   highwater ps
   highwater ps --json | jq '.processes[] | select(.state == \"live\") | .pid'
+  highwater ps --json --timeline 60 | jq '.processes[].timeline.live_bytes.high'
 
 Programs that were started with 'highwater run' are here, with the processes they started; those that ended stay for a while.")]
 pub struct Ps {
@@ -29,6 +31,9 @@ pub struct Ps {
     /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
+    /// With --json: the memory of each process over time, in at most this many bins
+    #[arg(long, value_name = "BINS", requires = "json", value_parser = clap::value_parser!(u64).range(1..))]
+    timeline: Option<u64>,
 }
 
 /// The number of exited processes that are shown without `--all`.
@@ -37,7 +42,8 @@ const EXITED: usize = 5;
 impl Ps {
     /// Prints the processes.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        let mut processes = self.collector.connect()?.processes().map_err(Failure::fault)?;
+        let mut client = self.collector.connect()?;
+        let mut processes = client.processes().map_err(Failure::fault)?;
         processes.sort_by_key(|process| {
             let is_exited = process.state == ProcessState::Exited;
             (
@@ -49,7 +55,9 @@ impl Ps {
             )
         });
         if self.json {
-            let list: Vec<_> = processes.iter().map(ProcessInfo::to_json).collect();
+            let timelines = self.timeline.map(|bins| client.timelines(&Which::All, bins, None)).transpose();
+            let timelines = timelines.map_err(Failure::fault)?;
+            let list: Vec<_> = processes.iter().map(|process| with_timeline(process, timelines.as_deref())).collect();
             return output.json(json!({"schema": json::SCHEMA, "command": "ps", "processes": list}));
         }
         if processes.is_empty() {
@@ -64,6 +72,15 @@ impl Ps {
         }
         output.text(&format!("\n… {} more that ended before; '--all' shows them.\n", count(rest.len() as u64)))
     }
+}
+
+fn with_timeline(process: &ProcessInfo, timelines: Option<&[TimelineInfo]>) -> Value {
+    let mut value = process.to_json();
+    if let Some(timelines) = timelines {
+        let is_its = |each: &&TimelineInfo| (each.pid, each.since_unix_ns) == (process.pid, process.since_unix_ns);
+        value["timeline"] = timelines.iter().find(is_its).map_or(Value::Null, TimelineInfo::to_json);
+    }
+    value
 }
 
 fn table(processes: &[ProcessInfo]) -> Table {

@@ -78,6 +78,9 @@ pub struct Record {
     /// Leave out the program's arguments, and its children's: only names are kept. By default they are in what is recorded, shown and sent
     #[arg(long)]
     no_args: bool,
+    /// Record who frees each block too: the call stack of every free and of every unmapping. A program's frees then cost as much as its allocations
+    #[arg(long)]
+    free_stacks: bool,
     /// Record only so long; the program goes on unrecorded (such as 90s, 10m)
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     duration: Option<Nanos>,
@@ -173,6 +176,7 @@ impl Record {
             lossy: self.lossy,
             mappings: !self.no_mmap,
             no_args: self.no_args,
+            free_stacks: self.free_stacks,
             keep_children: self.keep_children,
             late: false,
             context: self.context.clone().unwrap_or_default(),

@@ -71,6 +71,7 @@ impl RecorderArgs {
             output: Some(file.path.clone()),
             output_file: file.file.take(),
             mappings: true,
+            free_stacks: false,
             no_args: std::env::var_os("HIGHWATER_NO_ARGS").is_some_and(|value| !value.is_empty()),
             late: true,
             ..RecorderOptions::default()

@@ -83,6 +83,7 @@ impl Run {
             contents: self.allow_contents,
             dormant: false,
             no_args: self.no_args,
+            free_stacks: false,
         };
         let (name, value) = orders.variable();
         let signals = Signals::catch().map_err(|error| Failure::fault(reason(&error)))?;

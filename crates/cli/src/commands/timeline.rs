@@ -1,7 +1,9 @@
 //! `highwater timeline`: live memory over time.
 
-use crate::args::{FileArgs, Filters, Reading};
+use super::timeline_bands;
+use crate::args::{FileArgs, Filters, Reading, grouping_parser};
 use crate::failure::Failure;
+use crate::naming::NameArgs;
 use crate::open::{self, Opened};
 use crate::output::Output;
 use crate::print::bytes::counted;
@@ -13,6 +15,7 @@ use crate::print::memory_curves;
 use crate::print::table::{Align, Cell, Table};
 use clap::Args;
 use highwater_formats::json;
+use highwater_model::groups::GroupBy;
 use highwater_model::{self as model, NamedInstant, Nanos, Source, TimelinePoint, Totals, When};
 use highwater_query::{self as query, Query, TimelineEffort};
 use std::sync::Arc;
@@ -21,28 +24,38 @@ use std::sync::Arc;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   highwater timeline app.hw
+  highwater timeline app.hw --by function   who holds it, over time
   highwater timeline app.hw --width 120 --height 20
   highwater timeline app.hw --filter inside:equal:parse   only what parse led to
   highwater timeline app.hw --json --points 1000 | jq '.points[].live_bytes'
 
 A column shows the most bytes that were live within its segment of time: a short peak is never lost. Letters on the \
-axis are the program's marks.")]
+axis are the program's marks. With --by, a column shows one instant: the last one of its segment, or the last that is \
+indexed. Each cell has the number of the row that it belongs to; '·' is the rest.")]
 pub struct TimelineArgs {
     #[command(flatten)]
     input: FileArgs,
-    /// ChartColumns of the whole chart [default: the terminal's width, at most 120]
+    /// Stack live bytes by this
+    #[arg(long, value_name = "WHAT", value_parser = grouping_parser())]
+    by: Option<GroupBy>,
+    /// How many rows are stacked, those that hold the most; all others are the rest [default: 8]
+    #[arg(long, value_name = "N", requires = "by", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=100))]
+    pub(super) top: Option<usize>,
+    /// Columns of the whole chart [default: the terminal's width, at most 120]
     #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(20..=1000))]
-    width: Option<u16>,
+    pub(super) width: Option<u16>,
     /// Lines of the chart of bytes
     #[arg(long, value_name = "LINES", default_value_t = 12, value_parser = clap::value_parser!(u16).range(2..=200))]
-    height: u16,
+    pub(super) height: u16,
     /// How many points the JSON document has
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    points: u32,
+    pub(super) points: u32,
     #[command(flatten)]
-    filters: Filters,
+    pub(super) filters: Filters,
     #[command(flatten)]
-    reading: Reading,
+    pub(super) names: NameArgs,
+    #[command(flatten)]
+    pub(super) reading: Reading,
 }
 
 const WIDEST_BY_DEFAULT: usize = 120;
@@ -63,6 +76,9 @@ impl TimelineArgs {
     /// Prints the chart.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let opened = open::open(&self.input.path, self.reading.on_damage())?;
+        if let Some(by) = self.by {
+            return timeline_bands::run(self, by, &opened, output);
+        }
         if self.reading.json {
             let timeline = self.timeline(&opened, self.points as usize)?;
             let end = opened.snapshot_of(&When::End, &self.filters.every())?;
@@ -117,7 +133,7 @@ impl TimelineArgs {
         let top_bytes = top(|point| point.highest_bytes.max(point.live_bytes));
         let labels = label_width(top_bytes, in_bytes).max(label_width(top(|point| point.live_blocks), in_blocks));
         let columns = ChartColumns::new(timeline, opened.source().duration, width.saturating_sub(labels + 2).max(8));
-        let chart = |values, height, label, style| Chart { values, height, label, style, label_width: labels };
+        let chart = |values, height, label, style| Chart { values, base: 0, height, label, style, label_width: labels };
         let of_bytes = chart(&columns.highest_bytes, usize::from(self.height), in_bytes, Style::Blue);
         let of_blocks = chart(&columns.live_blocks, usize::from(self.height / 3).max(2), in_blocks, Style::Dim);
         let signs = signs(&timeline.marks, &columns);
@@ -138,7 +154,12 @@ impl TimelineArgs {
         text.push_str(&of_bytes.pointer(columns.at(totals.peak_at), &peak, paint));
         text.push_str(&of_bytes.lines(paint));
         text.push_str(&of_bytes.axis(&signs, paint));
-        text.push_str(&of_bytes.captions(&columns.captions(opened.source())));
+        text.push_str(&of_bytes.captions(&captions_of(
+            opened.source(),
+            columns.start,
+            columns.length,
+            columns.highest_bytes.len(),
+        )));
         if units.has_blocks() {
             text.push_str("\nlive blocks\n");
             text.push_str(&of_blocks.lines(paint));
@@ -152,7 +173,8 @@ impl TimelineArgs {
     }
 }
 
-fn default_width(output: &Output) -> usize {
+/// The width of charts, unless the user names another.
+pub(super) fn default_width(output: &Output) -> usize {
     output.width.map_or(WIDTH_WITHOUT_TERMINAL, |width| width.min(WIDEST_BY_DEFAULT))
 }
 
@@ -185,18 +207,18 @@ impl ChartColumns {
         let part = time.0.saturating_sub(self.start.0) as f64 / self.length.0.max(1) as f64;
         ((part * (last + 1) as f64) as usize).min(last)
     }
+}
 
-    /// Times under the axis, at the quarters.
-    fn captions(&self, source: &Source) -> Vec<(usize, String)> {
-        let last = self.highest_bytes.len() - 1;
-        let quarters = if last < 60 { vec![0, 2, 4] } else { vec![0, 1, 2, 3, 4] };
-        let caption = |quarter: u64| {
-            let time = self.start.0 + (u128::from(self.length.0) * u128::from(quarter) / 4) as u64;
-            let text = if time == 0 && !source.is_untimed() { "0s".to_owned() } else { source.instant(Nanos(time)) };
-            (last * quarter as usize / 4, text)
-        };
-        quarters.into_iter().map(caption).collect()
-    }
+/// Times under the axis, at the quarters.
+pub(super) fn captions_of(source: &Source, start: Nanos, length: Nanos, columns: usize) -> Vec<(usize, String)> {
+    let last = columns.saturating_sub(1);
+    let quarters = if last < 60 { vec![0, 2, 4] } else { vec![0, 1, 2, 3, 4] };
+    let caption = |quarter: u64| {
+        let time = start.0 + (u128::from(length.0) * u128::from(quarter) / 4) as u64;
+        let text = if time == 0 && !source.is_untimed() { "0s".to_owned() } else { source.instant(Nanos(time)) };
+        (last * quarter as usize / 4, text)
+    };
+    quarters.into_iter().map(caption).collect()
 }
 
 /// Letters for the marks, each at its column or the next free one.

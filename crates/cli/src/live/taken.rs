@@ -30,6 +30,11 @@ impl TakenSnapshot {
             OpenError::Io(error) => nonsense(reason(&error)),
             other => nonsense(other),
         })?;
+        Self::read(recording, filters, symbolizer)
+    }
+
+    /// The same of a recording.
+    pub fn read(recording: Recording, filters: &[Filter], symbolizer: &mut Symbolizer) -> Result<Self, Failure> {
         let snapshot = recording.snapshot(&When::End).map_err(unreadable)?;
         let history = Arc::new(History::of_snapshot(snapshot));
         let filtered = filtered_snapshot(&history, Moment::End, filters, &Work::quiet()).map_err(Failure::fault)?;

@@ -12,7 +12,8 @@ pub fn age(unix_ns: u64) -> String {
     in_one_unit(now.saturating_sub(unix_ns / 1_000_000_000))
 }
 
-fn in_one_unit(seconds: u64) -> String {
+/// Seconds in one unit.
+pub fn in_one_unit(seconds: u64) -> String {
     match seconds {
         0..MINUTE => format!("{seconds} s"),
         MINUTE..HOUR => format!("{} min", seconds / MINUTE),

@@ -8,6 +8,8 @@ use std::fmt::Write;
 pub struct Chart<'a> {
     /// One value per column, left to right.
     pub values: &'a [u64],
+    /// The value at the bottom.
+    pub base: u64,
     /// The height of the filling, in lines.
     pub height: usize,
     /// Formats a value for the axis.
@@ -51,7 +53,9 @@ impl Chart<'_> {
         match line {
             0 => (self.label)(top),
             // The middle of the chart lies on the lower edge of the line above the middle.
-            _ if self.height.is_multiple_of(2) && line == self.height / 2 && top > 1 => (self.label)(top / 2),
+            _ if self.height.is_multiple_of(2) && line == self.height / 2 && top.saturating_sub(self.base) > 1 => {
+                (self.label)(self.base + (top - self.base.min(top)) / 2)
+            }
             _ => String::new(),
         }
     }
@@ -59,12 +63,13 @@ impl Chart<'_> {
     /// The part of a column's filling that lies in one line.
     fn cell(&self, value: u64, from_below: usize) -> char {
         let top = self.top();
-        if value == 0 || top == 0 {
+        if value == 0 || value < self.base || top == 0 {
             return ' ';
         }
         let steps = (self.height * 8) as f64;
         // Every value above zero is visible.
-        let filled = ((value as f64 / top as f64 * steps).round() as usize).max(1);
+        let part = (value - self.base) as f64 / (top - self.base).max(1) as f64;
+        let filled = ((part * steps).round() as usize).max(1);
         EIGHTHS[filled.saturating_sub(from_below * 8).min(8)]
     }
 
@@ -77,7 +82,7 @@ impl Chart<'_> {
             }
         }
         let width = self.label_width;
-        format!("{:>width$} └{}\n", (self.label)(0), cells.concat())
+        format!("{:>width$} └{}\n", (self.label)(self.base), cells.concat())
     }
 
     /// A line with `text` and an arrow that points down at a column.
@@ -117,13 +122,21 @@ mod tests {
     use super::*;
 
     fn chart(values: &[u64]) -> Chart<'_> {
-        Chart { values, height: 2, label: |value| value.to_string(), style: Style::Plain, label_width: 2 }
+        Chart { values, base: 0, height: 2, label: |value| value.to_string(), style: Style::Plain, label_width: 2 }
     }
 
     #[test]
     fn the_highest_value_fills_its_column_and_the_smallest_can_be_seen() {
         let text = chart(&[16, 8, 4, 1, 0, 16]).lines(Paint::plain());
         assert_eq!(text, "16 ┤█    █\n 8 ┤██▄▁ █\n");
+    }
+
+    #[test]
+    fn a_chart_may_begin_above_zero() {
+        let values = [116, 108, 104, 100, 116];
+        let text = Chart { base: 100, label_width: 3, ..chart(&values) }.lines(Paint::plain());
+        assert_eq!(text, "116 ┤█   █\n108 ┤██▄▁█\n");
+        assert_eq!(Chart { base: 7, ..chart(&[7, 7]) }.lines(Paint::plain()), " 7 ┤\n   │▁▁\n");
     }
 
     #[test]

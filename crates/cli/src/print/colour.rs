@@ -21,6 +21,8 @@ pub enum Style {
     Yellow,
     /// The filling of a chart.
     Blue,
+    /// Where the user is.
+    Selected,
 }
 
 impl Style {
@@ -33,6 +35,7 @@ impl Style {
             Self::Green => Some("32"),
             Self::Yellow => Some("33"),
             Self::Blue => Some("34"),
+            Self::Selected => Some("7"),
         }
     }
 }

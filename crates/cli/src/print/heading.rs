@@ -4,6 +4,7 @@ use super::bytes::{bytes, count, counted, share};
 use super::colour::{Paint, Style};
 use super::figures::{Units, blocks_handed_out};
 use super::table::{Align, Cell, Table};
+use super::text::{printable, wrapped};
 use highwater_model::{
     AddressSpace, Anomalies, Figures, Heap, Lifetimes, Nanos, Snapshot, Source, StringId, Totals, When,
 };
@@ -21,11 +22,18 @@ impl Heading {
         self.lines.push((label, text.into()));
     }
 
-    /// The lines as text.
+    /// The lines as text. A text that is wider than the terminal goes on in the next line: everything in a heading matters.
     pub fn render(&self, paint: Paint, width: Option<usize>) -> String {
         let mut table = Table::default().column(Align::Left, "").column(Align::Left, "");
+        for (label, _) in &self.lines {
+            table.row(vec![Cell::new(Style::Dim, label), Cell::default()]);
+        }
+        let room = width.map_or(usize::MAX, |width| table.room(width));
+        let mut table = Table::default().column(Align::Left, "").column(Align::Left, "");
         for (label, text) in &self.lines {
-            table.row(vec![Cell::new(Style::Dim, label), text.as_str().into()]);
+            let mut lines = wrapped(&printable(text), room).into_iter();
+            table.row(vec![Cell::new(Style::Dim, label), lines.next().unwrap_or_default().into()]);
+            lines.for_each(|line| table.continuation(line.into()));
         }
         table.render(paint, width)
     }

@@ -26,12 +26,6 @@ impl Screen {
         Self { in_place: std::io::stdout().is_terminal() && !dumb, last: None }
     }
 
-    /// The number of lines available to a text.
-    pub fn height(&self) -> Option<usize> {
-        let size = terminal_size::terminal_size_of(std::io::stdout()).filter(|_| self.in_place);
-        size.map(|(_, height)| usize::from(height.0))
-    }
-
     /// Shows a text.
     pub fn show(&mut self, text: String, output: &mut Output) -> Result<(), Failure> {
         if self.in_place {

@@ -26,7 +26,7 @@ pub enum Depth {
 /// On a single line, longer names are cut: those of templates and closures can fill a page.
 const LONGEST_NAME: usize = 60;
 /// The number of callers that `Depth::Brief` shows.
-const BRIEF_CALLERS: usize = 3;
+pub(super) const BRIEF_CALLERS: usize = 3;
 /// The maximum number of lines of a table with whole stacks; further stacks are brief. The stacks of a deep recursion have millions of lines.
 const MOST_LINES: usize = 200_000;
 
@@ -232,7 +232,7 @@ fn located(cell: Cell, frame: &FrameText<'_>, depth: Depth) -> Cell {
 }
 
 /// The last `count` parts of a path.
-fn last_parts(path: &str, count: usize) -> &str {
+pub(super) fn last_parts(path: &str, count: usize) -> &str {
     let start = path.rmatch_indices('/').nth(count - 1).map_or(0, |(at, _)| at + 1);
     &path[start..]
 }

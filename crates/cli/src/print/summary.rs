@@ -96,9 +96,8 @@ pub fn print(
     list(outcome, Some(main), keep_children);
     let next = larger.and_then(|child| child.path.as_ref()).unwrap_or(path);
     let quoted = super::text::shell_word(&next.to_string_lossy());
-    let next = format!(
-        "next: highwater report {quoted} --at peak  ·  highwater leaks {quoted}  ·  highwater timeline {quoted}"
-    );
+    let next =
+        format!("next: highwater view {quoted}  ·  highwater report {quoted} --at peak  ·  highwater leaks {quoted}");
     let _ = writeln!(std::io::stderr(), "{}", paint.paint(Style::Dim, &printable(&next)));
     Ok(())
 }

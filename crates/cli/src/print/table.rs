@@ -31,7 +31,15 @@ impl Cell {
         self
     }
 
-    fn width(&self) -> usize {
+    /// The cell in at most `room` columns.
+    pub fn render(&self, paint: Paint, room: usize) -> String {
+        let mut text = String::new();
+        self.write(paint, room, &mut text);
+        text
+    }
+
+    /// The number of columns that it takes.
+    pub fn width(&self) -> usize {
         self.pieces.iter().map(|(_, text)| width_of(text)).sum()
     }
 
@@ -89,6 +97,20 @@ impl Table {
         let mut cells = vec![Cell::default(); self.columns.len().saturating_sub(1)];
         cells.push(cell);
         self.rows.push(cells);
+    }
+
+    /// The number of columns that a line of this width has left for the last column.
+    pub fn room(&self, width: usize) -> usize {
+        let widths = self.widths();
+        let others = widths.split_last().map_or(&[][..], |(_, others)| others);
+        width.saturating_sub(others.iter().map(|width| width + GAP.len()).sum())
+    }
+
+    /// Replaces the last cell of a row.
+    pub fn set_last(&mut self, row: usize, cell: Cell) {
+        if let Some(last) = self.rows.get_mut(row).and_then(|cells| cells.last_mut()) {
+            *last = cell;
+        }
     }
 
     /// The table as lines, each at most `width` columns wide where there is a limit.

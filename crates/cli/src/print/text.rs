@@ -42,6 +42,43 @@ pub fn fitted(text: &str, room: usize) -> String {
     text.chars().take_while(fits).chain(['…']).collect()
 }
 
+/// The text in lines of at most `room` columns, divided between words. A longer word is divided too.
+pub fn wrapped(text: &str, room: usize) -> Vec<String> {
+    let room = room.max(1);
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let mut word = word;
+        let used = lines.last().map_or(0, |line| width_of(line));
+        if used > 0 && used + 1 + width_of(word) > room {
+            lines.push(String::new());
+        }
+        while let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            let end = end_within(word, room - width_of(line).min(room));
+            line.push_str(&word[..end]);
+            word = &word[end..];
+            if word.is_empty() {
+                break;
+            }
+            lines.push(String::new());
+        }
+    }
+    lines
+}
+
+/// Where the part of a text ends that takes at most `room` columns; at least one character.
+fn end_within(text: &str, room: usize) -> usize {
+    let mut used = 0;
+    let over = |(_, c): &(usize, char)| {
+        used += c.width().unwrap_or(0);
+        used > room
+    };
+    let end = text.char_indices().find(over).map_or(text.len(), |(at, _)| at);
+    end.max(text.chars().next().map_or(0, char::len_utf8))
+}
+
 /// A word quoted for a shell, if it has special characters.
 pub fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
@@ -73,6 +110,16 @@ mod tests {
         assert_eq!(fitted("short", 5), "short");
         assert_eq!(fitted("shorter", 5), "shor…");
         assert_eq!(fitted("shorter", 0), "");
+    }
+
+    #[test]
+    fn a_text_is_divided_between_words_and_a_long_word_anywhere() {
+        assert_eq!(wrapped("one two three", 20), ["one two three"]);
+        assert_eq!(wrapped("one two three", 8), ["one two", "three"]);
+        assert_eq!(wrapped("a /very/long/path end", 8), ["a", "/very/lo", "ng/path", "end"]);
+        assert_eq!(wrapped("漢字漢字 x", 5), ["漢字", "漢字", "x"]);
+        assert_eq!((wrapped("", 5), wrapped("ab", 0)), (vec![String::new()], vec!["a".to_owned(), "b".to_owned()]));
+        assert_eq!(wrapped("any  text", usize::MAX), ["any  text"]);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! A collector whose answers the test defines.
 
-use highwater_collector::protocol::{CollectorRequest, LONGEST_MESSAGE};
+use highwater_collector::protocol::{CollectorRequest, CutInfo, LONGEST_MESSAGE, ProcessInfo, ProcessState};
+use highwater_model::When;
+use highwater_store::{Recording, write_snapshot};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
     SocketType,
@@ -12,6 +14,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The reply: a message, and files.
 pub struct Reply {
@@ -89,4 +92,59 @@ fn file_of(content: &[u8]) -> File {
     let mut file = File::from(object);
     file.write_all(content).unwrap();
     file
+}
+
+/// A registered process.
+pub fn process(pid: u32, name: &str, state: ProcessState) -> ProcessInfo {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() * 1_000_000_000;
+    ProcessInfo {
+        pid,
+        forked_from: 0,
+        name: name.into(),
+        command: vec![name.into(), "--fast".into()],
+        state,
+        since_unix_ns: now - 200_000_000_000 + u64::from(pid),
+        exited_unix_ns: 0,
+        live_bytes: 5500,
+        live_blocks: 3,
+        sample_bytes: 0,
+        is_estimate: false,
+        table_bytes: 1 << 20,
+        untracked: 0,
+        unknown_frees: 0,
+        allows_contents: true,
+        version: 1,
+        problem: String::new(),
+    }
+}
+
+/// A sound snapshot.
+pub fn cut() -> CutInfo {
+    CutInfo {
+        exact: true,
+        verified: true,
+        exited: false,
+        attempts: 1,
+        cut_ns: 400,
+        settle_ns: 50,
+        scan_ns: 3_000_000,
+        untracked: 0,
+        unknown_frees: 0,
+        contents_missing: 0,
+        pages_ns: 0,
+        no_pages: String::new(),
+    }
+}
+
+/// A list, as a collector sends it.
+pub fn list<T>(entries: &[T], to_json: impl Fn(&T) -> Value) -> String {
+    entries.iter().map(to_json).collect::<Value>().to_string()
+}
+
+/// A recording at an instant, as a collector sends it.
+pub fn snapshot_file(recording: &Path, when: &When) -> Vec<u8> {
+    let recording = Recording::open(recording).unwrap();
+    let snapshot = recording.snapshot(when).unwrap();
+    let state = snapshot.accounts.to_state();
+    write_snapshot(Vec::new(), &snapshot.source, &snapshot.catalog, &state).unwrap().0
 }

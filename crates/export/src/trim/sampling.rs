@@ -7,8 +7,8 @@
 
 use super::names::NameKey;
 use highwater_model::{
-    Accounts, AllocId, NumberLedger, Op, Placement, SampleSpacing, Source, Step, ThreadId, Weight, WordSampling,
-    grouped,
+    Accounts, AllocId, NumberLedger, Op, Placement, SampleSpacing, Source, StackId, Step, ThreadId, Weight,
+    WordSampling, grouped,
 };
 use highwater_store::{Recording, WalkItem};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -243,7 +243,7 @@ impl BlockSampler {
     pub(super) fn step(&mut self, ledger: &NumberLedger, step: &Step) -> Option<Step> {
         let op = match step.op {
             Op::Allocate(place) => Op::Allocate(self.choose(ledger.accounts().next_id(), place)?),
-            Op::Free { id } => Op::Free { id: self.kept.remove(&id)?.id },
+            Op::Free { id, stack } => Op::Free { id: self.kept.remove(&id)?.id, stack },
             Op::Evict { id } => Op::Evict { id: self.kept.remove(&id)?.id },
             Op::Promote { id, tag } => Op::Promote { id: self.kept.get(&id)?.id, tag },
             Op::Reallocate { id, moved_to, size, stack, tag, surplus, weight } => {
@@ -264,7 +264,7 @@ impl BlockSampler {
         gone.sort_unstable();
         let mut steps = Vec::new();
         for id in gone {
-            let kept = self.kept.remove(&id).map(|kept| Op::Free { id: kept.id });
+            let kept = self.kept.remove(&id).map(|kept| Op::Free { id: kept.id, stack: StackId::UNKNOWN });
             steps.extend(kept.map(|op| Step { time, thread: ThreadId(0), op }));
         }
         for block in state.blocks.iter() {

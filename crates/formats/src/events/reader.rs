@@ -128,7 +128,7 @@ impl ReaderState {
         let thread = ThreadId(fields.number("thread")?.unwrap_or(0));
         let line = match fields.required_text("event")? {
             "allocate" | "alloc" => EventKind::Allocate(self.placement(&fields, catalog)?).into(),
-            "deallocate" | "dealloc" | "free" => deallocation(&fields)?.into(),
+            "deallocate" | "dealloc" | "free" => self.deallocation(&fields, catalog)?.into(),
             "reallocate" | "realloc" => {
                 let old_address = fields.heap()?.recorded_address(fields.required_address("old_address")?);
                 let claimed_old_size = fields.number("old_size")?;
@@ -174,13 +174,23 @@ impl ReaderState {
             Some(usable) => surplus(size, usable).ok_or(EventLineFault::TooLarge("usable"))?,
             None => 0,
         };
-        let stack = match fields.stack_text()? {
-            Some(text) => self.stacks.stack(text, catalog)?,
-            None => StackId::UNKNOWN,
-        };
+        let stack = self.stack(fields, catalog)?;
         let tag = tag(fields, catalog)?;
         self.source.usable_sizes |= fields.number("usable")?.is_some();
         Ok(Placement { address, size, stack, tag, surplus, weight })
+    }
+
+    fn deallocation(&mut self, fields: &Fields<'_>, catalog: &mut Catalog) -> Result<EventKind, Refusal> {
+        let address = fields.heap()?.recorded_address(fields.required_address("address")?);
+        let claimed_size = fields.number("size")?;
+        Ok(EventKind::Deallocate { address, claimed_size, stack: self.stack(fields, catalog)? })
+    }
+
+    fn stack(&mut self, fields: &Fields<'_>, catalog: &mut Catalog) -> Result<StackId, Refusal> {
+        match fields.stack_text()? {
+            Some(text) => Ok(self.stacks.stack(text, catalog)?),
+            None => Ok(StackId::UNKNOWN),
+        }
     }
 }
 
@@ -238,11 +248,6 @@ pub(super) fn tag(fields: &Fields<'_>, catalog: &mut Catalog) -> Result<TagId, E
     }
     let [variable, type_name, task] = [variable, type_name, task].map(|name| catalog.strings.intern(name));
     Ok(catalog.intern_tag(Tag { variable, type_name, heap, task }))
-}
-
-fn deallocation(fields: &Fields<'_>) -> Result<EventKind, EventLineFault> {
-    let address = fields.heap()?.recorded_address(fields.required_address("address")?);
-    Ok(EventKind::Deallocate { address, claimed_size: fields.number("size")? })
 }
 
 /// The usable bytes beyond those expected; `None` if the number does not fit.
@@ -354,7 +359,7 @@ mod tests {
         assert_eq!((mapped.address, old_address, new.address), (0x1001, 0x1001, 0x2001));
         assert_eq!((catalog.tag(mapped.tag).heap, new.tag), (Heap::Mapped, mapped.tag));
         assert_eq!((block.address, block.tag, block.surplus, block.weight.value()), (0x1000, TagId::NONE, 16, 2.5));
-        assert_eq!(freed, EventKind::Deallocate { address: 0x2001, claimed_size: None });
+        assert_eq!(freed, EventKind::free(0x2001, None));
         for (field, what) in [
             (r#""heap":"stack""#, "\"heap\" must be malloc, mmap, minor, major or external"),
             (r#""weight":0.5"#, "\"weight\" must be a number of 1 or more"),
@@ -400,10 +405,10 @@ mod tests {
             (&["allocate", "alloc"][..], r#""address":5,"size":0"#, EventKind::Allocate(at_5(0))),
             (
                 &["deallocate", "dealloc", "free"],
-                r#""address":5,"size":9,"stack":["ignored"]"#,
-                EventKind::Deallocate { address: 5, claimed_size: Some(9) },
+                r#""address":5,"size":9,"stack":["drop"]"#,
+                EventKind::Deallocate { address: 5, claimed_size: Some(9), stack: StackId(1) },
             ),
-            (&["free"], r#""address":5,"size":null"#, EventKind::Deallocate { address: 5, claimed_size: None }),
+            (&["free"], r#""address":5,"size":null"#, EventKind::free(5, None)),
             (
                 &["reallocate", "realloc"],
                 r#""old_address":4,"old_size":1,"address":5,"size":2"#,

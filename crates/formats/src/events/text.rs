@@ -44,9 +44,10 @@ impl<W: Write> EventTextWriter<W> {
                 self.begin(time, thread, "alloc", Some(ledger.accounts().next_id().0));
                 self.placement(&place, place.tag, catalog);
             }
-            Op::Free { id } => {
+            Op::Free { id, stack } => {
                 self.begin(time, thread, "free", Some(id.0));
                 self.block(ledger.find(id), catalog);
+                self.freed_by(stack, catalog);
             }
             Op::Evict { id } => {
                 self.begin(time, thread, "evict", Some(id.0));
@@ -146,6 +147,13 @@ impl<W: Write> EventTextWriter<W> {
         if let Some(block) = block {
             let address = catalog.tag(block.tag).heap.true_address(block.address);
             let _ = write!(self.line, " {:>8} {address:#x}", block.size);
+        }
+    }
+
+    /// The stack of a free, if it is known.
+    fn freed_by(&mut self, stack: StackId, catalog: &Catalog) {
+        if stack != StackId::UNKNOWN {
+            self.stack(stack, catalog);
         }
     }
 

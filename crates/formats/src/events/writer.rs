@@ -28,9 +28,10 @@ pub fn write_line(event: &Event, catalog: &Catalog, out: impl Write) -> io::Resu
             object.known_number("old_size", claimed_old_size)?;
             object.placement(&new, catalog)?;
         }
-        EventKind::Deallocate { address, claimed_size } => {
+        EventKind::Deallocate { address, claimed_size, stack } => {
             object.address("address", address)?;
             object.known_number("size", claimed_size)?;
+            object.stack(stack, catalog)?;
         }
         EventKind::Promote { address, tag } => {
             object.address("address", address)?;
@@ -166,12 +167,17 @@ impl<W: Write> JsonObjectWriter<W> {
         self.address("address", tag.heap.true_address(place.address))?;
         self.number("size", place.size)?;
         self.extras(place, catalog)?;
-        if place.stack == StackId::UNKNOWN {
+        self.stack(place.stack, catalog)
+    }
+
+    /// A stack, if it is known.
+    fn stack(&mut self, stack: StackId, catalog: &Catalog) -> io::Result<()> {
+        if stack == StackId::UNKNOWN {
             return Ok(());
         }
         self.name("stack")?;
         let mut separator: &[u8] = b"[";
-        for frame in catalog.frame_texts(place.stack) {
+        for frame in catalog.frame_texts(stack) {
             self.out.write_all(separator)?;
             self.frame(&frame)?;
             separator = b",";
@@ -342,7 +348,7 @@ mod tests {
         let kind = match kind {
             0 => EventKind::Allocate(placement()),
             1 => EventKind::Reallocate { old_address, claimed_old_size: claimed, new: placement() },
-            2 => EventKind::Deallocate { address, claimed_size: claimed },
+            2 => EventKind::Deallocate { address, claimed_size: claimed, stack: placement().stack },
             3 => EventKind::Mark { name },
             4 => EventKind::Gauge { name, value: size },
             5 => {

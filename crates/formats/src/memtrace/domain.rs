@@ -366,7 +366,7 @@ impl Domain {
                 let distance = input.vint().ok_or(MalformedEvent("a collection is cut"))?;
                 let id = object(packet.next_id, distance)?;
                 let is_lost = trace.lost.refers(id);
-                (!is_lost).then_some(EventKind::Deallocate { address: address_of(id), claimed_size: None })
+                (!is_lost).then_some(EventKind::free(address_of(id), None))
             }
             code::PROMOTE => {
                 let distance = input.vint().ok_or(MalformedEvent("a promotion is cut"))?;

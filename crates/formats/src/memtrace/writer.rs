@@ -141,7 +141,7 @@ impl<W: Write> TraceWriter<W> {
         let (time, thread) = (step.time, step.thread);
         match step.op {
             Op::Allocate(place) => self.allocate(time, thread, next.0, &place, catalog),
-            Op::Free { id } | Op::Evict { id } => self.refer(code::COLLECT, time, thread, id.0, catalog),
+            Op::Free { id, .. } | Op::Evict { id } => self.refer(code::COLLECT, time, thread, id.0, catalog),
             Op::Promote { id, .. } => self.refer(code::PROMOTE, time, thread, id.0, catalog),
             Op::Reallocate { id, size, stack, tag, weight, .. } => {
                 let new = self.inherit(id.0, Placement { size, stack, tag, weight, ..Placement::default() });

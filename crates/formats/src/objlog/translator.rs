@@ -245,7 +245,7 @@ impl<R: EventSink> Translator<R> {
                 if dropped {
                     let (later, dropper) = self.early.remove(&id).unwrap_or((time, thread));
                     let address = place.address;
-                    self.emit(later.max(time), dropper, EventKind::Deallocate { address, claimed_size: None });
+                    self.emit(later.max(time), dropper, EventKind::free(address, None));
                 }
             }
             Meaning::Duplicate => {
@@ -273,7 +273,7 @@ impl<R: EventSink> Translator<R> {
                 let time = self.in_its_life(time, id);
                 self.births.remove(&id);
                 let claimed_size = size_mismatch.then_some(bytes);
-                self.emit(time, thread, EventKind::Deallocate { address, claimed_size });
+                self.emit(time, thread, EventKind::free(address, claimed_size));
             }
             _ => {}
         }

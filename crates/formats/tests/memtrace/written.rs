@@ -198,7 +198,7 @@ fn native() -> (Source, Catalog, Vec<Event>) {
         };
         let kind = match at % 5 {
             0..3 => EventKind::Allocate(place(at % 300)),
-            3 => EventKind::Deallocate { address: 0x1000 + (at * 7) % 700 * 64, claimed_size: None },
+            3 => EventKind::free(0x1000 + (at * 7) % 700 * 64, None),
             _ if at % 900 == 4 => EventKind::Mark { name },
             _ => EventKind::Reallocate {
                 old_address: 0x1000 + (at * 3) % 700 * 64,

@@ -84,7 +84,7 @@ impl EventStore {
         let (address, size) = (event.ptr as u64, event.size as u64);
         match event.event_type {
             MemoryEventType::Allocate => EventKind::Allocate(self.placement(event)),
-            MemoryEventType::Deallocate => EventKind::Deallocate { address, claimed_size: Some(size) },
+            MemoryEventType::Deallocate => EventKind::free(address, Some(size)),
             MemoryEventType::Reallocate => EventKind::Reallocate {
                 old_address: event.old_ptr.map_or(address, |old| old as u64),
                 claimed_old_size: event.old_size.map(|size| size as u64),
@@ -188,7 +188,7 @@ fn event_of(catalog: &Catalog, event: &Event) -> MemoryEvent {
             let event = MemoryEvent::reallocate(new.address as usize, old_size, new.size as usize, thread);
             named(new, MemoryEvent { old_ptr: Some(old_address as usize), ..event })
         }
-        EventKind::Deallocate { address, claimed_size } => {
+        EventKind::Deallocate { address, claimed_size, .. } => {
             MemoryEvent::deallocate(address as usize, claimed_size.unwrap_or(0) as usize, thread)
         }
         // Programs that use this crate record none; an opened recording may have some.

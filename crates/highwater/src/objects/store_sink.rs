@@ -140,7 +140,7 @@ impl Sink for StoreSink {
                 if reported.is_some() {
                     self.now(resized(id, bytes));
                 }
-                let kind = EventKind::Deallocate { address: address_of(id), claimed_size: None };
+                let kind = EventKind::free(address_of(id), None);
                 if same_thread { self.soon(kind) } else { self.now(kind) }
             }
             ObjectEvent::Resize { id, bytes, .. } => self.now(resized(id, bytes)),

@@ -277,7 +277,7 @@ impl<'a> HeaptrackReader<'a> {
         } else {
             number
         };
-        self.emit(EventKind::Deallocate { address, claimed_size: None });
+        self.emit(EventKind::free(address, None));
         Ok(())
     }
 

@@ -64,7 +64,7 @@ impl Mappings {
             let rests = [(its_start, its_end.min(start)), (its_start.max(end), its_end)];
             let mut rests = rests.into_iter().filter(|(from, to)| from < to);
             let Some((from, to)) = rests.next() else {
-                emit(EventKind::Deallocate { address: old_address, claimed_size: None });
+                emit(EventKind::free(old_address, None));
                 continue;
             };
             // The stack and the tag stay as they are.

@@ -226,7 +226,7 @@ impl<'a> MemrayReader<'a> {
             Allocator::Allocates(_) => {
                 emit(EventKind::Allocate(Placement { address, size, stack, tag, ..Placement::default() }));
             }
-            Allocator::Frees => emit(EventKind::Deallocate { address, claimed_size: None }),
+            Allocator::Frees => emit(EventKind::free(address, None)),
             Allocator::Maps => mappings.map(address, size, stack, &mut emit),
             Allocator::Unmaps => mappings.unmap(address, size, &mut emit),
         }

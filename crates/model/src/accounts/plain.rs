@@ -38,7 +38,7 @@ pub struct PlainEvent {
     /// The thread, as a number of [`AddressLedger::number_thread`](crate::AddressLedger::number_thread). When the event is applied, this becomes the
     /// index in [`Accounts::threads`].
     pub thread: u32,
-    /// The site of an allocation.
+    /// The site of an allocation; of a free, the stack that freed the block, if the source reports it.
     pub stack: StackId,
     /// For an allocation: usable bytes beyond the expected ones.
     pub surplus: i32,
@@ -51,7 +51,7 @@ impl PlainEvent {
     pub fn kind(&self) -> EventKind {
         let &Self { address, size, stack, surplus, is_free, .. } = self;
         match is_free {
-            true => EventKind::Deallocate { address, claimed_size: None },
+            true => EventKind::Deallocate { address, claimed_size: None, stack },
             false => EventKind::Allocate(Placement { address, size, stack, surplus, ..Placement::default() }),
         }
     }

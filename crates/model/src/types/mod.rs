@@ -20,6 +20,7 @@ mod spelling;
 mod text;
 
 use crate::catalog::{Catalog, FrameText};
+use crate::frame_roles::FrameRoles;
 use crate::ids::{FrameId, StackId, StringId};
 use crate::naming::Naming;
 use crate::plumbing::{is_plumbing, own_allocator};
@@ -87,6 +88,9 @@ pub struct SiteTypes {
     linked_whole: FxHashSet<u32>,
     /// Names the sites of blocks of unknown types.
     naming: Naming,
+    frame_roles: FrameRoles,
+    /// The types of blocks of unknown types, by the frames that describe them.
+    unknown: FxHashMap<(FrameId, FrameId), Arc<SiteType>>,
     /// The role of all functions of a Rust program's own allocator.
     allocator: Arc<Role>,
 }
@@ -135,17 +139,33 @@ impl SiteTypes {
         }
         let path = self.library_path(catalog, stack);
         let found = self.find(catalog, &path).map(|found| (path.certainty(catalog, &found), found));
-        let site_type = Arc::new(match found {
-            Some((Certainty::Known, found)) => self.site_type(found),
-            Some((Certainty::Perhaps, found)) => SiteType::unknown(format!("[perhaps {}]", found.name)),
-            _ => {
-                let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
-                let innermost = catalog.stacks.frame_ids_of(stack).next().map(|id| self.role(catalog, id));
-                SiteType::unknown(unknown_name(&self.naming, &frames, innermost.as_deref()))
-            }
-        });
+        let site_type = match found {
+            Some((Certainty::Known, found)) => Arc::new(self.site_type(found)),
+            Some((Certainty::Perhaps, found)) => Arc::new(SiteType::unknown(format!("[perhaps {}]", found.name))),
+            _ => self.unknown(catalog, stack),
+        };
         self.known.insert(stack, Arc::clone(&site_type));
         site_type
+    }
+
+    /// What is said of blocks of an unknown type: it depends on the innermost frame and on the one that names the site.
+    fn unknown(&mut self, catalog: &Catalog, stack: StackId) -> Arc<SiteType> {
+        let ids = || catalog.stacks.frame_ids_of(stack).take(MOST_FRAMES);
+        let Some(innermost) = ids().next() else { return Arc::new(SiteType::unknown("[unknown]".to_owned())) };
+        let site = self.frame_roles.site(catalog, &self.naming, stack, MOST_FRAMES);
+        if let Some(pool) = site.pool {
+            return Arc::new(SiteType::unknown(format!("[{pool}]")));
+        }
+        let own = ids().nth(site.passing).or_else(|| ids().last()).unwrap_or(innermost);
+        if let Some(known) = self.unknown.get(&(innermost, own)) {
+            return Arc::clone(known);
+        }
+        let role = self.role(catalog, innermost);
+        let text = |id| catalog.stacks.frame(id).map(|frame| catalog.frame_text(frame)).unwrap_or_default();
+        let name = unknown_name(&self.naming, &text(innermost), &text(own), &role);
+        let made = Arc::new(SiteType::unknown(name));
+        self.unknown.insert((innermost, own), Arc::clone(&made));
+        made
     }
 
     /// The types that a library function claims, if nothing in the stack confirms them, and the place in the program that calls it. If the program deals
@@ -162,8 +182,8 @@ impl SiteTypes {
 
     /// The functions of libraries from the allocator to the program.
     fn library_path(&mut self, catalog: &Catalog, stack: StackId) -> LibraryPath {
-        let function = |id: FrameId| catalog.stacks.frame(id).map_or("", |frame| catalog.strings.get(frame.function));
-        let mut of_allocator = own_allocator(catalog.stacks.frame_ids_of(stack).map(function));
+        let mut ids = catalog.stacks.frame_ids_of(stack);
+        let mut of_allocator = own_allocator(|_| Some(self.frame_roles.is_rust_symbol(catalog, ids.next()?)));
         let mut path = LibraryPath::default();
         for recorded in catalog.stacks.recorded_frames_of(stack).take(MOST_FRAMES) {
             let ids = catalog.stacks.frame_ids(recorded);
@@ -381,20 +401,12 @@ fn words_of(name: &str) -> Vec<String> {
 }
 
 /// The description of a block whose type is not known: what allocated it, and the function that names its site.
-fn unknown_name(naming: &Naming, frames: &[FrameText<'_>], innermost: Option<&Role>) -> String {
-    if frames.is_empty() {
-        return "[unknown]".to_owned();
-    }
-    let site = naming.site(frames);
-    if let Some(pool) = site.pool {
-        return format!("[{pool}]");
-    }
-    let own = &frames[site.passing.min(frames.len() - 1)];
-    let kind = match innermost {
-        Some(Role::New | Role::Cpp(_)) => "C++ block",
-        Some(Role::Rust(_)) => "Rust block",
+fn unknown_name(naming: &Naming, innermost: &FrameText<'_>, own: &FrameText<'_>, role: &Role) -> String {
+    let kind = match role {
+        Role::New | Role::Cpp(_) => "C++ block",
+        Role::Rust(_) => "Rust block",
         _ if own.file.ends_with(".rs") => "Rust block",
-        _ if frames[0].function.starts_with("mmap") || frames[0].function.starts_with("mremap") => "mapping",
+        _ if innermost.function.starts_with("mmap") || innermost.function.starts_with("mremap") => "mapping",
         _ => "C block",
     };
     let place = match own.unnamed_code() {

@@ -95,7 +95,7 @@ impl<'a> RecordedObjects<'a> {
                 let site = self.site(&place);
                 self.matcher.allocate(place.size, site, ledger.accounts().next_id().0);
             }
-            Op::Free { id } | Op::Evict { id } => {
+            Op::Free { id, .. } | Op::Evict { id } => {
                 if let Some(block) = ledger.find(id) {
                     self.matcher.drop_named(block.size, self.type_of(block.tag).as_bytes(), id.0);
                 }

@@ -28,11 +28,13 @@ impl RecordSink for ProcessRecording {
 
     #[inline(always)]
     fn free(&mut self, stamp: u64, ring: u32, address: u64) {
-        if !self.takes_plain {
-            let (time, thread) = self.time_and_thread(stamp, ring);
-            return self.push(time, thread, EventKind::Deallocate { address, claimed_size: None });
-        }
-        self.take_plain(stamp, ring, PlainEvent { address, is_free: true, ..PlainEvent::default() });
+        self.take_free(stamp, ring, address, StackId::UNKNOWN);
+    }
+
+    #[inline(always)]
+    fn free_by(&mut self, stamp: u64, ring: u32, address: u64, node: u32) {
+        let stack = self.stack(node);
+        self.take_free(stamp, ring, address, stack);
     }
 
     #[cold]
@@ -44,6 +46,15 @@ impl RecordSink for ProcessRecording {
 }
 
 impl ProcessRecording {
+    #[inline(always)]
+    fn take_free(&mut self, stamp: u64, ring: u32, address: u64, stack: StackId) {
+        if !self.takes_plain {
+            let (time, thread) = self.time_and_thread(stamp, ring);
+            return self.push(time, thread, EventKind::Deallocate { address, claimed_size: None, stack });
+        }
+        self.take_plain(stamp, ring, PlainEvent { address, stack, is_free: true, ..PlainEvent::default() });
+    }
+
     /// A block that belongs to a task has a tag, so it is no plain event.
     fn allocate_for_task(&mut self, stamp: u64, ring: u32, block: &RecordedBlock) {
         self.hand_over();
@@ -116,8 +127,9 @@ impl ProcessRecording {
             RingRecord::Return { address, length, is_returned } => {
                 self.with_mappings(time, thread, |mappings, _| mappings.give_back(address, length, is_returned));
             }
-            RingRecord::Unmap { address, length } => {
-                self.with_mappings(time, thread, |mappings, emit| mappings.unmap(address, length, emit));
+            RingRecord::Unmap { address, length, node } => {
+                let by = self.stack(node);
+                self.with_mappings(time, thread, |mappings, emit| mappings.unmap(address, length, by, emit));
             }
             RingRecord::RemapBegin { old, old_length } => {
                 self.give_up(time, thread, mapped_address(aside_key(ring)));
@@ -199,7 +211,7 @@ impl ProcessRecording {
     /// A block that a thread still had set aside when it begins to move another: the record of its new address was dropped, so it counts as freed.
     fn give_up(&mut self, time: Nanos, thread: ThreadId, aside: u64) {
         if self.ledger.find(aside).is_some() {
-            self.push(time, thread, EventKind::Deallocate { address: aside, claimed_size: None });
+            self.push(time, thread, EventKind::free(aside, None));
         }
     }
 

@@ -81,7 +81,7 @@ impl TraceStreamWriter {
             self.is_behind = true;
             match step.op {
                 Op::Reallocate { id, .. } => _ = self.resized.insert(id),
-                Op::Free { id } | Op::Evict { id } => _ = self.resized.remove(&id),
+                Op::Free { id, .. } | Op::Evict { id } => _ = self.resized.remove(&id),
                 _ => {}
             }
         }

@@ -15,6 +15,9 @@
 //! Values that are nearly always the usual ones (the surplus, weight and samples of a placement) have no bit. The exceptions are listed, each with the
 //! number of placements between it and the one before.
 //!
+//! The column of the stacks that freed blocks is stored only if one of them is known. It then has a value for every free: 0 where the stack is not known,
+//! else a number that counts these stacks as they appear, from 1; a new one is followed by its stack.
+//!
 //! A block can be read without any other: it has its own start time, numbers and list of threads. Only the ledger knows the blocks of memory that were
 //! allocated in an earlier block of the file.
 //!
@@ -46,7 +49,8 @@ pub(super) mod column {
     pub const ROUNDED_SPACINGS: u8 = 12;
     pub const WEIGHTS: u8 = 13;
     pub const SPACINGS: u8 = 14;
-    pub const COUNT: u8 = 15;
+    pub const FREE_STACKS: u8 = 15;
+    pub const COUNT: u8 = 16;
 }
 
 /// Bits 0–2 of a step.

@@ -22,6 +22,7 @@ pub struct EventsDecoder {
     predictor: Predictor,
     threads: Vec<ThreadId>,
     sites: Vec<u32>,
+    freeing_stacks: Vec<u32>,
 }
 
 impl EventsDecoder {
@@ -33,6 +34,7 @@ impl EventsDecoder {
             predictor: Predictor::new(),
             threads: Vec::new(),
             sites: Vec::new(),
+            freeing_stacks: Vec::new(),
         })
     }
 
@@ -56,6 +58,7 @@ impl EventsDecoder {
         self.places.clear();
         self.predictor.clear();
         self.sites.clear();
+        self.freeing_stacks.clear();
         let column = |id| self.unpacker.numbers(id);
         Some(Steps {
             summary,
@@ -67,6 +70,9 @@ impl EventsDecoder {
             thread_id: ThreadId(0),
             threads: &self.threads,
             sites: &mut self.sites,
+            has_free_stacks: !column(column::FREE_STACKS).is_empty(),
+            free_stacks: column(column::FREE_STACKS),
+            freeing_stacks: &mut self.freeing_stacks,
             operations: column(column::OPERATIONS),
             times: column(column::TIMES),
             thread_switches: column(column::THREADS),
@@ -104,6 +110,10 @@ pub struct Steps<'a> {
     thread_id: ThreadId,
     threads: &'a [ThreadId],
     sites: &'a mut Vec<u32>,
+    has_free_stacks: bool,
+    free_stacks: Numbers<'a>,
+    /// The stacks of frees that have appeared in this block.
+    freeing_stacks: &'a mut Vec<u32>,
     operations: Numbers<'a>,
     times: Numbers<'a>,
     thread_switches: Numbers<'a>,
@@ -147,7 +157,8 @@ impl Steps<'_> {
                 if let Some(&mut (address, size)) = self.place_of(id) {
                     self.predictor.freed(self.thread, size, address);
                 }
-                Op::Free { id }
+                let stack = if self.has_free_stacks { self.free_stack()? } else { StackId::UNKNOWN };
+                Op::Free { id, stack }
             }
             op::REALLOCATE => self.reallocate(code)?,
             op::UNMATCHED_FREE if code & PROMOTION != 0 => self.promote(code)?,
@@ -194,6 +205,15 @@ impl Steps<'_> {
         let stack = StackId(self.believe(stack, self.known.stacks, self.believed.stacks));
         let tag = TagId(self.believe(tag, self.known.tags, self.believed.tags));
         Some((stack, tag, size))
+    }
+
+    fn free_stack(&mut self) -> Option<StackId> {
+        let Some(number) = self.free_stacks.next32()?.checked_sub(1) else { return Some(StackId::UNKNOWN) };
+        if number as usize == self.freeing_stacks.len() {
+            self.freeing_stacks.push(self.free_stacks.next32()?);
+        }
+        let stack = *self.freeing_stacks.get(number as usize)?;
+        Some(StackId(self.believe(stack, self.known.stacks, self.believed.stacks)))
     }
 
     /// Accepts a handle if it is below `believed`.

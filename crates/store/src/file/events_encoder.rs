@@ -34,6 +34,8 @@ pub struct EventsEncoder {
     addresses: Buffer,
     distances: Buffer,
     rest: Buffer,
+    /// Empty while no free in this block has a known stack.
+    free_stacks: Buffer,
     surpluses: ExceptionsBuffer,
     weights: ExceptionsBuffer,
     samples: ExceptionsBuffer,
@@ -47,6 +49,7 @@ pub struct EventsEncoder {
     reallocations: u64,
     predictor: Predictor,
     sites: SiteNumbers,
+    freeing_stacks: SiteNumbers,
 }
 
 impl EventsEncoder {
@@ -68,6 +71,7 @@ impl EventsEncoder {
             addresses: Buffer::with_room_for(MOST_STEPS),
             distances: Buffer::with_room_for(MOST_STEPS),
             rest: Buffer::with_room_for(MOST_STEPS * 2),
+            free_stacks: Buffer::with_room_for(MOST_STEPS * 2),
             surpluses: ExceptionsBuffer::with_room_for(MOST_STEPS),
             weights: ExceptionsBuffer::with_room_for(MOST_STEPS),
             samples: ExceptionsBuffer::with_room_for(MOST_STEPS),
@@ -78,6 +82,7 @@ impl EventsEncoder {
             reallocations: 0,
             predictor: Predictor::new(),
             sites: SiteNumbers::default(),
+            freeing_stacks: SiteNumbers::default(),
         };
         encoder.begin(accounts);
         encoder
@@ -105,6 +110,7 @@ impl EventsEncoder {
             &mut self.addresses,
             &mut self.distances,
             &mut self.rest,
+            &mut self.free_stacks,
         ];
         columns.into_iter().for_each(Buffer::clear);
         let exceptions = [
@@ -133,6 +139,7 @@ impl EventsEncoder {
         self.spacing = (SampleSpacing::NONE, false);
         self.predictor.clear();
         self.sites.clear();
+        self.freeing_stacks.clear();
     }
 
     /// Updates the maximum of live bytes after an event.
@@ -153,7 +160,7 @@ impl EventsEncoder {
         self.time = step.time.0;
         code |= match step.op {
             Op::Allocate(place) => self.allocate(&place),
-            Op::Free { id } => self.free(id, was),
+            Op::Free { id, stack } => self.free(id, stack, was),
             Op::Reallocate { .. } => self.reallocate(&step.op, was),
             Op::Promote { id, tag } => {
                 self.distances.put(self.next_alloc - id.0);
@@ -206,7 +213,7 @@ impl EventsEncoder {
             self.time = event.time.0;
             let &PlainEvent { address, size, stack, surplus, id, .. } = event;
             code |= if event.is_free {
-                self.free(id, BlockExtent { address, size })
+                self.free(id, stack, BlockExtent { address, size })
             } else {
                 self.allocate(&Placement { address, size, stack, surplus, ..Placement::default() })
             };
@@ -215,12 +222,32 @@ impl EventsEncoder {
     }
 
     #[inline(always)]
-    fn free(&mut self, id: AllocId, was: BlockExtent) -> u8 {
+    fn free(&mut self, id: AllocId, stack: StackId, was: BlockExtent) -> u8 {
         self.distances.put(self.next_alloc - id.0);
+        if stack != StackId::UNKNOWN || !self.free_stacks.bytes().is_empty() {
+            self.put_free_stack(stack);
+        }
         if id.0 >= self.summary.first_alloc {
             self.predictor.freed(self.thread, was.size, was.address);
         }
         op::FREE
+    }
+
+    #[inline(never)]
+    fn put_free_stack(&mut self, stack: StackId) {
+        if self.free_stacks.bytes().is_empty() {
+            // The first known one: the frees before it have none.
+            let before = self.operations.bytes().iter().filter(|code| **code & op::MASK == op::FREE).count();
+            (0..before).for_each(|_| self.free_stacks.put(0));
+        }
+        if stack == StackId::UNKNOWN {
+            return self.free_stacks.put(0);
+        }
+        let (number, is_new) = self.freeing_stacks.number(stack);
+        self.free_stacks.put(u64::from(number) + 1);
+        if is_new {
+            self.free_stacks.put(stack.0.into());
+        }
     }
 
     #[cold]
@@ -363,6 +390,7 @@ impl EventsEncoder {
         for (id, column) in exceptions {
             packer.add(id, column.bytes())?;
         }
+        packer.add(column::FREE_STACKS, self.free_stacks.bytes())?;
         packer.finish(out);
         let least = start + (self.summary.steps / MOST_STEPS_PER_BYTE) as usize;
         if out.len() < least {

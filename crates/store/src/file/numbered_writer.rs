@@ -51,7 +51,7 @@ impl<S: FileSink> NumberedWriter<S> {
             block.map_or_else(BlockExtent::default, |block| BlockExtent { address: block.address, size: block.size })
         };
         match *op {
-            Op::Free { id } | Op::Reallocate { id, .. } => of_block(id),
+            Op::Free { id, .. } | Op::Reallocate { id, .. } => of_block(id),
             _ => BlockExtent::default(),
         }
     }

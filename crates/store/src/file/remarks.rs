@@ -86,6 +86,13 @@ impl Recording {
         Names { strings: &self.catalog().strings, bytes_left }
     }
 
+    /// Visits the steps of all event blocks that a time lies in. Returns the number of these.
+    pub fn visit_steps_at(&self, time: Nanos, mut visit: impl FnMut(&Step)) -> io::Result<usize> {
+        let lies_in = |summary: &EventsSummary| (summary.first_time..=summary.last_time).contains(&time);
+        self.visit_blocks(lies_in, |_, step| visit(step))?;
+        Ok(self.summaries().filter(|summary| lies_in(summary)).count())
+    }
+
     /// Visits the steps of the blocks that `wanted` accepts, with the number of events up to and including each step.
     pub(super) fn visit_blocks(
         &self,

@@ -59,6 +59,13 @@ impl Bin {
         }
     }
 
+    /// Sets the bytes and blocks that are live at its end, if it has events.
+    pub fn ends_with(&mut self, bytes: ByteSum, blocks: u64) {
+        if let Some(live) = &mut self.live {
+            (live.0.last, live.1.last) = (bytes, blocks);
+        }
+    }
+
     /// Notes a change of figures from one state to another.
     pub fn see(&mut self, before: &Figures, after: &Figures) {
         self.is_live(after.live(), after.live_blocks());

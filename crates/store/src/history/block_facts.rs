@@ -2,6 +2,17 @@
 
 use highwater_model::{AllocId, Block, ByteSum, Nanos, NumberLedger, StackId, TagId, ThreadId};
 
+/// The owners of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Owners {
+    /// The stack.
+    pub stack: StackId,
+    /// The tag.
+    pub tag: TagId,
+    /// The thread.
+    pub thread: ThreadId,
+}
+
 /// The properties of a block. Each is read only when it is asked for: block events are stored in columns.
 pub trait BlockFacts {
     /// Its stack.
@@ -20,6 +31,11 @@ pub trait BlockFacts {
     fn samples(&self) -> u64;
     /// The whole block.
     fn owned(&self) -> OwnedBlock;
+    /// Its owners.
+    #[inline]
+    fn owners(&self) -> Owners {
+        Owners { stack: self.stack(), tag: self.tag(), thread: self.thread() }
+    }
 }
 
 /// The times of a block's birth and death.

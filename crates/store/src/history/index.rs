@@ -5,6 +5,7 @@ use super::block_events::{BlockEvent, BlockEventBatch, BlockEvents, Buffers, Col
 use super::block_facts::{BlockFacts, OwnedBlock};
 use super::figure_checkpoints::FigureCheckpoints;
 use super::history::HistoryError;
+use super::owner_changes::{LiveChange, OwnerChanges, OwnerScan};
 use super::parallel;
 use super::work::Work;
 use crate::{EventsSummary, FigureCheckpoint, Recording, ReplayUntil, WalkItem};
@@ -34,6 +35,7 @@ pub struct HistoryIndex {
     slices: OnceLock<Vec<Slice>>,
     /// Births and deaths of blocks.
     pub block_events: BlockEvents,
+    owner_changes: OwnerChanges,
     figure_checkpoints: FigureCheckpoints,
     /// The summary of each block of events.
     blocks: Vec<EventsSummary>,
@@ -48,6 +50,8 @@ struct Slicing {
     before: Figures,
     began: u64,
     is_begun: bool,
+    /// The next step begins a new slice.
+    is_full: bool,
 }
 
 impl Slicing {
@@ -58,16 +62,24 @@ impl Slicing {
             return;
         }
         let (time, figures) = (accounts.last_time(), &accounts.totals().figures);
-        let is_full = accounts.events().saturating_sub(self.began) >= self.length;
-        if self.slices.is_empty() || is_full {
+        if self.slices.is_empty() || self.is_full {
             self.slices.push(Slice { first: time, last: time, bin: Bin::default() });
             self.began = accounts.events();
+            self.is_full = false;
         }
         if let Some(slice) = self.slices.last_mut() {
             slice.last = time;
             slice.bin.see(&self.before, figures);
         }
         self.before = *figures;
+    }
+
+    /// Ends a slice before a step, if it is long enough and all events of its last instant are in it: the state at its end is then the state at that instant.
+    fn ends_before(&mut self, accounts: &Accounts, step: &Step) -> bool {
+        self.is_full |= !self.slices.is_empty()
+            && accounts.events().saturating_sub(self.began) >= self.length
+            && step.time > accounts.last_time();
+        self.is_full
     }
 
     /// Continues from a state that no step led to.
@@ -85,6 +97,7 @@ struct SegmentScan<'a> {
     /// The index of the current block of events; `events` are its births and deaths.
     block: Option<usize>,
     events: BlockEventBatch,
+    owners: OwnerScan<'a>,
 }
 
 impl SegmentScan<'_> {
@@ -100,12 +113,17 @@ impl SegmentScan<'_> {
         Ok(())
     }
 
-    fn step(&mut self, ledger: &NumberLedger, step: &Step) {
+    fn step(&mut self, ledger: &NumberLedger, step: &Step) -> Result<(), HistoryError> {
         self.slicing.see(ledger.accounts());
+        if self.slicing.ends_before(ledger.accounts(), step) {
+            self.owners.end_list()?;
+        }
         let died = BlockEvent::death(ledger, step);
         let born = BlockEvent::birth(step, died.as_ref(), ledger.accounts().next_id());
+        self.owners.step(step.time, died.as_ref(), born.as_ref());
         died.into_iter().for_each(|died| self.events.add_death(died));
         born.into_iter().for_each(|born| self.events.add_birth(born));
+        Ok(())
     }
 
     fn end_block(&mut self) -> Result<(), HistoryError> {
@@ -123,7 +141,8 @@ impl HistoryIndex {
         let events = recording.stats().events;
         let (block_events, figure_checkpoints) =
             (BlockEvents::new(events, blocks.len())?, FigureCheckpoints::new(events, most_bytes));
-        Ok(Self { slices: OnceLock::new(), block_events, figure_checkpoints, blocks })
+        let owner_changes = OwnerChanges::default();
+        Ok(Self { slices: OnceLock::new(), block_events, owner_changes, figure_checkpoints, blocks })
     }
 
     /// Scans a whole recording. The parts of the index that are done can be used meanwhile.
@@ -133,6 +152,7 @@ impl HistoryIndex {
             index: self,
             block: None,
             events: BlockEventBatch::default(),
+            owners: OwnerScan::new(&self.owner_changes, &self.block_events.tape),
         };
         let parts = parallel::walk(
             recording,
@@ -141,17 +161,24 @@ impl HistoryIndex {
             |scan, item| {
                 match item {
                     WalkItem::Block(ledger, summary) => scan.begin_block(ledger, summary)?,
-                    WalkItem::Step(ledger, step) => scan.step(ledger, step),
-                    WalkItem::Stored(ledger) => scan.slicing.go_on_from(ledger.accounts()),
+                    WalkItem::Step(ledger, step) => scan.step(ledger, step)?,
+                    WalkItem::Stored(ledger) => {
+                        scan.slicing.go_on_from(ledger.accounts());
+                        scan.owners.go_on_from(ledger.accounts())?;
+                    }
                 }
                 Ok(())
             },
             |scan, accounts| {
                 scan.slicing.see(accounts);
+                scan.owners.end(accounts)?;
                 scan.end_block()
             },
         )?;
-        let slices = parts.into_iter().flat_map(|part| part.slicing.slices).collect();
+        let (slices, owners): (Vec<_>, Vec<_>) =
+            parts.into_iter().map(|part| (part.slicing.slices, part.owners.into_lists())).unzip();
+        let slices = joined(slices.into_iter().flatten());
+        self.owner_changes.complete(owners);
         // If another thread has set the slices already, they are the same.
         let _ = self.slices.set(slices);
         Ok(())
@@ -166,7 +193,10 @@ impl HistoryIndex {
             |slicing, item| {
                 match item {
                     WalkItem::Block(..) => {}
-                    WalkItem::Step(ledger, _) => slicing.see(ledger.accounts()),
+                    WalkItem::Step(ledger, step) => {
+                        slicing.see(ledger.accounts());
+                        slicing.ends_before(ledger.accounts(), step);
+                    }
                     WalkItem::Stored(ledger) => slicing.go_on_from(ledger.accounts()),
                 }
                 Ok(())
@@ -176,12 +206,29 @@ impl HistoryIndex {
                 Ok(())
             },
         )?;
-        Ok(parts.into_iter().flat_map(|part| part.slices).collect())
+        Ok(joined(parts.into_iter().flat_map(|part| part.slices)))
     }
 
-    /// The memory of its figure checkpoints, in bytes.
+    /// The memory of its figure checkpoints and of its lists of owners, in bytes.
     pub fn bytes(&self) -> usize {
-        self.figure_checkpoints.bytes()
+        self.figure_checkpoints.bytes() + self.owner_changes.bytes()
+    }
+
+    /// Passes lists of changes to `see`: [`OwnerChanges::each`].
+    pub fn each_owner_change<T: Send>(
+        &self,
+        lists: (usize, usize),
+        work: &Work<'_>,
+        begin: impl Fn() -> T + Sync,
+        enter: impl Fn(&mut T, usize) + Sync,
+        see: impl Fn(&mut T, u32, LiveChange) + Sync,
+    ) -> Result<Vec<T>, HistoryError> {
+        self.owner_changes.each(&self.block_events.tape, lists, work, begin, enter, see)
+    }
+
+    /// What each owner gained and lost in each slice; `None` before the scan is complete, or if there are too many owners.
+    pub fn owner_changes(&self) -> Option<&OwnerChanges> {
+        self.owner_changes.owners().map(|_| &self.owner_changes)
     }
 
     /// The slices, in order; empty before the scan is complete.
@@ -248,6 +295,21 @@ impl HistoryIndex {
     }
 }
 
+/// The slices of all segments, in order. Two segments may meet at an instant with events in both; their slices there become one.
+fn joined(all: impl Iterator<Item = Slice>) -> Vec<Slice> {
+    let mut slices: Vec<Slice> = Vec::new();
+    for slice in all {
+        match slices.last_mut().filter(|before| before.last >= slice.first) {
+            Some(before) => {
+                before.last = slice.last.max(before.last);
+                before.bin.then(&slice.bin);
+            }
+            None => slices.push(slice),
+        }
+    }
+    slices
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,7 +331,7 @@ mod tests {
                 ..Placement::default()
             };
             let kind = match random % 5 {
-                0 | 1 => EventKind::Deallocate { address, claimed_size: None },
+                0 | 1 => EventKind::free(address, None),
                 2 => EventKind::Reallocate { old_address: address, claimed_old_size: None, new: place },
                 _ => EventKind::Allocate(place),
             };

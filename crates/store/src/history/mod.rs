@@ -15,8 +15,8 @@
 //!   a replay of at most one event block with only those blocks that die in it. The second takes 20 ms where the first takes 200.
 //! * *A window is two instants*: the counters at its end less the counters before it. So figures of any window cost two instants, whatever its length.
 //! * *The index is built in one scan on all cores* ([`HistoryIndex`]), in segments that each begin with a keyframe. It holds: the bytes and blocks that
-//!   were live in slices of 8192 events, for timelines of long windows; [block events](block_events), some fifteen bytes each, in an unnamed file, or in
-//!   memory for short recordings; and figure checkpoints.
+//!   were live in slices of 8192 events, for timelines of long windows; what each owner gained and lost in each slice ([`OwnerChanges`]), for timelines that are
+//!   stacked; [block events](block_events), some fifteen bytes each, in an unnamed file, or in memory for short recordings; and figure checkpoints.
 //! * *Why block events*: the record of a free has only the number of its block. Only a ledger of all live blocks knows the rest. That needs a state to be
 //!   read, and some 110 ns for each event after it where a million blocks are live. With stored deaths, a question about single blocks is a pass over the few
 //!   columns that its filters need: 5 to 25 ns a row.
@@ -35,16 +35,18 @@ mod figure_checkpoints;
 mod history;
 mod index;
 mod instants;
+mod owner_changes;
 mod parallel;
 mod work;
 
 pub use crate::Moment;
 pub use bins::{Bin, Bins, Span};
 pub use block_events::{BlockEventRow, BlockEvents, Cause, ColumnSet, Side};
-pub use block_facts::{BlockFacts, BlockLife, OwnedBlock};
+pub use block_facts::{BlockFacts, BlockLife, OwnedBlock, Owners};
 pub use cache::Cache;
 pub use history::{History, HistoryError};
 pub use index::{HistoryIndex, Slice};
 pub use instants::WindowFigures;
+pub use owner_changes::{ChangeList, LiveChange, OwnerChanges};
 pub use parallel::block_events;
 pub use work::{Asker, Cancelled, Work};

@@ -107,6 +107,22 @@ pub fn block_events<T: Send>(
     )
 }
 
+/// Works on parts that cost about the returned number of steps each. `one` reports the steps that it has done, and ends when that fails.
+pub fn each_part<P: Sync, T: Send>(
+    parts: &[P],
+    cost: impl Fn(&P) -> u64,
+    work: &Work<'_>,
+    one: impl Fn(&P, &mut dyn FnMut(u64) -> Result<(), HistoryError>) -> Result<T, HistoryError> + Sync,
+) -> Result<Vec<T>, HistoryError> {
+    in_parallel(parts, cost, usize::MAX, work, |part, progress| {
+        let mut pace = Pace::new(progress);
+        one(part, &mut |steps| match pace.steps(steps) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(pace.error.take().unwrap_or(HistoryError::Cancelled)),
+        })
+    })
+}
+
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(16)
 }

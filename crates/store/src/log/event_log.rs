@@ -618,9 +618,9 @@ fn is_of_samples(event: &Event) -> bool {
 fn event_of(ledger: &NumberLedger, step: &Step) -> Option<Event> {
     let kind = match step.op {
         Op::Allocate(place) => EventKind::Allocate(place),
-        Op::Free { id } => {
+        Op::Free { id, stack } => {
             let block = ledger.find(id)?;
-            EventKind::Deallocate { address: block.address, claimed_size: Some(block.size) }
+            EventKind::Deallocate { address: block.address, claimed_size: Some(block.size), stack }
         }
         Op::Reallocate { id, moved_to, size, stack, tag, surplus, weight } => {
             let block = ledger.find(id)?;
@@ -632,7 +632,7 @@ fn event_of(ledger: &NumberLedger, step: &Step) -> Option<Event> {
             }
         }
         Op::Promote { id, tag } => EventKind::Promote { address: ledger.find(id)?.address, tag },
-        Op::UnmatchedFree { address } => EventKind::Deallocate { address, claimed_size: None },
+        Op::UnmatchedFree { address } => EventKind::free(address, None),
         Op::Mark { name } => EventKind::Mark { name },
         Op::Gauge { name, value } => EventKind::Gauge { name, value },
         Op::Evict { .. } | Op::Note { .. } => return None,

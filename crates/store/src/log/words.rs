@@ -65,7 +65,7 @@ fn encode_plain(event: &Event, previous: Nanos, out: &[AtomicU64]) -> usize {
     let (kind, address, size, stack, tag) = match event.kind {
         EventKind::Allocate(place) => (ALLOCATE, place.address, place.size, place.stack, place.tag),
         EventKind::Reallocate { new, .. } => (REALLOCATE, new.address, new.size, new.stack, new.tag),
-        EventKind::Deallocate { address, claimed_size } => {
+        EventKind::Deallocate { address, claimed_size, .. } => {
             let kind = if claimed_size.is_some() { DEALLOCATE_SIZED } else { DEALLOCATE };
             (kind, address, claimed_size.unwrap_or(0), StackId::UNKNOWN, TagId::NONE)
         }
@@ -190,8 +190,8 @@ fn decode_plain(word: impl Fn(usize) -> u64, previous: Nanos) -> (Event, usize) 
             let (old_address, claimed) = (next(), next());
             EventKind::Reallocate { old_address, claimed_old_size: claimed.checked_sub(1), new: placement }
         }
-        DEALLOCATE => EventKind::Deallocate { address, claimed_size: None },
-        DEALLOCATE_SIZED => EventKind::Deallocate { address, claimed_size: Some(size) },
+        DEALLOCATE => EventKind::free(address, None),
+        DEALLOCATE_SIZED => EventKind::free(address, Some(size)),
         MARK => EventKind::Mark { name: StringId(address as u32) },
         GAUGE => EventKind::Gauge { name: StringId(address as u32), value: size },
         _ if head & OWNER != 0 => EventKind::Promote { address, tag },
@@ -231,7 +231,7 @@ mod tests {
             (number(), claim(), any_place()).prop_map(|(old_address, claimed_old_size, new)| {
                 EventKind::Reallocate { old_address, claimed_old_size, new }
             }),
-            (number(), claim()).prop_map(|(address, claimed_size)| EventKind::Deallocate { address, claimed_size }),
+            (number(), claim()).prop_map(|(address, claimed_size)| EventKind::free(address, claimed_size)),
             any::<u32>().prop_map(|name| EventKind::Mark { name: StringId(name) }),
             (any::<u32>(), number()).prop_map(|(name, value)| EventKind::Gauge { name: StringId(name), value }),
             number().prop_map(|count| EventKind::Dropped { count }),

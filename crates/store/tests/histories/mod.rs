@@ -63,7 +63,7 @@ pub fn events(doings: &[Doing]) -> (Catalog, TagId, Vec<Event>) {
         };
         let kind = match doing.kind {
             0..5 => EventKind::Allocate(place),
-            5..8 => EventKind::Deallocate { address: place.address, claimed_size: None },
+            5..8 => EventKind::Deallocate { address: place.address, claimed_size: None, stack: place.stack },
             10.. => EventKind::Promote {
                 address: place.address,
                 tag: if doing.old_address % 2 == 0 { mapped } else { TagId::NONE },

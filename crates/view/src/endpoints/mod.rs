@@ -12,18 +12,20 @@ pub mod stacks;
 use crate::choice::{RequestChoice, filters_of, named_moment, naming_of, window_of};
 use crate::http::request::Request;
 use crate::sources::Sources;
+use highwater_model::AllocId;
 use highwater_query::{
-    self as query, BlockOrder, BlocksOptions, CompareOptions, GroupBy, GrowthOptions, LeaksOptions, Metric, Query,
-    QueryError, RowOrder, RowsOptions, TimelineEffort, TreeOptions,
+    self as query, BandsOptions, BlockChoice, BlockOrder, BlocksOptions, CompareOptions, GroupBy, GrowthOptions,
+    LeaksOptions, Metric, Query, QueryError, RowOrder, RowsOptions, TimelineEffort, TreeOptions,
 };
 use highwater_store::history::Work;
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The most rows in one answer, and the most bins, points and blocks.
+/// The most rows in one answer, and the most bins, bands, points and blocks.
 const MOST_ROWS: u64 = 10_000;
 const MOST_BINS: u64 = 10_000;
+const MOST_BANDS: u64 = 100;
 const MOST_POINTS: u64 = 1000;
 const MOST_BLOCKS: u64 = 1000;
 /// The largest offset into a list of blocks: the blocks up to it are held in memory while the list is made.
@@ -101,6 +103,17 @@ pub fn timeline(request: &Request, choice: &RequestChoice, work: &Work<'_>) -> A
     json(query::timeline(&choice.query, points, TimelineEffort::Quick, work)?)
 }
 
+/// `bands`: live memory over a window, stacked.
+pub fn bands(request: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
+    let options = BandsOptions {
+        by: grouping(request)?,
+        points: number(request, "points", 600, MOST_BINS)? as usize,
+        top: number(request, "top", 8, MOST_BANDS)? as usize,
+        in_blocks: word(request, "measure", &[("bytes", false), ("blocks", true)])?,
+    };
+    json(query::bands(&choice.query, &options, work)?)
+}
+
 /// `peak`: where the most bytes are live within the window.
 pub fn peak(_: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
     json(query::peak(&choice.query, work)?)
@@ -165,10 +178,30 @@ pub fn blocks(request: &Request, choice: &RequestChoice, work: &Work<'_>) -> Ans
     let options = BlocksOptions {
         order: word(request, "sort", &orders)?,
         is_ascending: is_ascending(request)?,
+        search: search(request),
         offset: number(request, "offset", 0, FARTHEST)? as usize,
         limit: number(request, "limit", 100, MOST_BLOCKS)? as usize,
     };
     json(query::blocks(&choice.query, &options, work)?)
+}
+
+/// `block`: the life of one block, by its number or by an address.
+pub fn block(request: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
+    let given = |name: &str| request.parameter(name).filter(|text| !text.is_empty());
+    let wanted = match (given("id"), given("address")) {
+        (Some(_), None) => BlockChoice::Number(AllocId(number(request, "id", 0, u64::MAX)?)),
+        (None, Some(text)) => BlockChoice::Address(address(text)?),
+        _ => return Err(QueryError::bad("either id= or address= is wanted")),
+    };
+    json(query::biography(&choice.query, wanted, work)?)
+}
+
+/// An address in hex, with or without `0x`.
+fn address(text: &str) -> Result<u64, QueryError> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = if is_hex { u64::from_str_radix(digits, 16).ok() } else { None };
+    number.ok_or_else(|| QueryError::Bad(format!("address={text}: an address in hex is wanted")))
 }
 
 /// `histograms`: sizes and lifetimes.

@@ -46,7 +46,7 @@ impl<'a> Names<'a> {
         }
         // Rows of sites differ by their details.
         let is_site = |row: &Value| row.get("frame").is_some();
-        for row in list(answer, "rows") {
+        for row in list(answer, "rows").chain(list(answer, "bands")) {
             self.add(row.get("key"), !is_site(row));
         }
     }

@@ -20,6 +20,10 @@ const CELLS: &str = "4096";
 /// The groupings of the tables.
 const GROUPINGS: [&str; 9] = ["site", "function", "line", "file", "module", "thread", "type", "heap", "task"];
 
+/// What the timeline can be stacked by (`web/src/timeline/bands.ts`), and the points of its bands.
+const STACKED: [&str; 4] = ["function", "type", "thread", "module"];
+const BAND_POINTS: &str = "160";
+
 /// A request: its endpoint, and its parameters besides the choice. The parameters in `key` distinguish it from other requests.
 pub struct SavedQuestion {
     pub name: &'static str,
@@ -66,6 +70,7 @@ impl ChosenSource {
     pub fn parameters_of(&self, question: &SavedQuestion) -> Vec<(String, String)> {
         let names: &[&str] = match question.name {
             "timeline" => &["filter"],
+            "bands" => &["filter", "allocator", "raw_names"],
             "rss" | "rss/map" => &["at", "allocator", "raw_names"],
             "compare" => &["from", "to", "filter", "allocator", "raw_names"],
             _ => &["from", "to", "at", "filter", "allocator", "raw_names"],
@@ -227,6 +232,10 @@ fn of_source(id: usize, loaded: &Loaded) -> Vec<SavedQuestion> {
         SavedQuestion::new("histograms", id),
         SavedQuestion::new("blocks", id).with("limit", ROWS),
     ];
+    if loaded.history.recording().is_some() {
+        let bands = |by| SavedQuestion::new("bands", id).keyed("by", by).with("points", BAND_POINTS);
+        questions.extend(STACKED.map(bands));
+    }
     for metric in metrics_of(&loaded.history).iter().map(|metric| metric.key()) {
         for direction in ["down", "up"] {
             questions.push(SavedQuestion::new("tree", id).keyed("direction", direction).keyed("metric", metric));

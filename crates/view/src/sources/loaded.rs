@@ -17,6 +17,8 @@ pub struct Loaded {
     own_damage: Vec<Damage>,
     /// Answers that only this kind of source has.
     pub special: Box<dyn Special>,
+    /// The name that a program gave a snapshot of itself; empty for all others.
+    pub snapshot_name: String,
 }
 
 impl Loaded {
@@ -29,13 +31,19 @@ impl Loaded {
         if is_snapshot {
             damage.extend(found);
         }
-        Ok(Self { kind, history: Arc::new(history), own_damage: damage, special })
+        Ok(Self { kind, history: Arc::new(history), own_damage: damage, special, snapshot_name: String::new() })
     }
 
     /// A snapshot of a live process.
     pub fn of_live(taken: LiveSnapshot) -> Self {
         let history = History::of_snapshot(taken.snapshot).with_breakdowns(taken.breakdown.into_iter().collect());
-        Self { kind: FileKind::Live, history: Arc::new(history), own_damage: Vec::new(), special: Box::new(Plain) }
+        Self {
+            kind: FileKind::Live,
+            history: Arc::new(history),
+            own_damage: Vec::new(),
+            special: Box::new(Plain),
+            snapshot_name: taken.name,
+        }
     }
 
     /// Parts that could not be used, as far as the file has been read.

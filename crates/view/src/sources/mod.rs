@@ -13,6 +13,6 @@ mod walked;
 pub use file::{FileKind, OpenedFile, Opener};
 pub use files::Files;
 pub use list::{Sources, ViewedSource};
-pub use live::{LiveProcess, LiveProcesses, LiveSnapshot};
+pub use live::{LiveProcess, LiveProcesses, LiveSnapshot, LiveTimeline, OwnSnapshot, ProcessKey, TakenLook};
 pub use loaded::Loaded;
 pub use special::{Plain, Special};

@@ -51,7 +51,7 @@ pub fn history(seed: u64, length: usize) -> (Catalog, Vec<Event>) {
                     ..place
                 },
             },
-            4..=11 => EventKind::Deallocate { address, claimed_size: None },
+            4..=11 => EventKind::free(address, None),
             _ => EventKind::Allocate(place),
         };
         events.push(Event { time: Nanos(time), thread: ThreadId(1 + random(3)), kind });
@@ -118,7 +118,7 @@ impl Truth {
                     latest.insert(thread, next_id);
                     next_id += 1;
                 }
-                Op::Free { id } => {
+                Op::Free { id, .. } => {
                     let at = truth.last[&id.0];
                     truth.placed[at].is_temporary = latest.get(&truth.placed[at].thread) == Some(&id.0);
                     truth.die(id.0, time, number);

@@ -254,7 +254,9 @@ impl ReaderState {
                 Op::Allocate(place)
             }
             "deallocate" | "dealloc" | "free" => match fields.number("block")? {
-                Some(_) => Op::Free { id: self.live_block(fields, ledger)?.id },
+                Some(_) => {
+                    Op::Free { id: self.live_block(fields, ledger)?.id, stack: self.known_stack(fields, "stack")? }
+                }
                 None => Op::UnmatchedFree { address: fields.required_address("address")? },
             },
             "evict" => Op::Evict { id: self.live_block(fields, ledger)?.id },

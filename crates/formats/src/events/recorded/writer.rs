@@ -77,7 +77,7 @@ impl<W: Write> RecordedLinesWriter<W> {
     /// Writes a step. `ledger` is the state before it.
     pub fn step(&mut self, ledger: &NumberLedger, step: &Step, catalog: &Catalog) -> io::Result<()> {
         match step.op {
-            Op::Allocate(Placement { stack, .. }) | Op::Reallocate { stack, .. } => {
+            Op::Allocate(Placement { stack, .. }) | Op::Reallocate { stack, .. } | Op::Free { stack, .. } => {
                 self.define_stack(stack, catalog)?
             }
             _ => {}
@@ -90,9 +90,10 @@ impl<W: Write> RecordedLinesWriter<W> {
                 put_address(line, "address", place.address, Some(place.tag), catalog)?;
                 put_placement(line, &place, catalog)
             }),
-            Op::Free { id } => self.put_step("deallocate", time, thread, |line| {
+            Op::Free { id, stack } => self.put_step("deallocate", time, thread, |line| {
                 line.number("block", id.0)?;
-                put_block(line, find(id), catalog)
+                put_block(line, find(id), catalog)?;
+                line.known_number("stack", known(stack.0.into()))
             }),
             Op::UnmatchedFree { address } => {
                 self.put_step("deallocate", time, thread, |line| line.address("address", address))

@@ -157,6 +157,12 @@ impl<'a> BlockEventRow<'a> {
         AllocId(self.number(column::ID))
     }
 
+    /// The address of the block, as it was recorded; 0 for a birth, and if that column was not read.
+    #[inline]
+    pub fn address(&self) -> u64 {
+        self.number(column::ADDRESS)
+    }
+
     /// The block's life, if the event is its death.
     #[inline]
     pub fn life(&self) -> Option<BlockLife> {

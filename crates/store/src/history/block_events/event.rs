@@ -47,7 +47,7 @@ impl BlockEvent {
     /// The block that dies with a step, or leaves its state; `None` if none does, or if it is not known.
     pub fn death(ledger: &NumberLedger, step: &Step) -> Option<Self> {
         let (id, mut cause, other_tag) = match step.op {
-            Op::Free { id } => (id, Cause::Freed, TagId::NONE),
+            Op::Free { id, .. } => (id, Cause::Freed, TagId::NONE),
             Op::Evict { id } => (id, Cause::Evicted, TagId::NONE),
             Op::Reallocate { id, .. } => (id, Cause::Resized, TagId::NONE),
             Op::Promote { id, tag } => (id, Cause::Promoted, tag),

@@ -16,13 +16,13 @@ mod tape;
 
 pub use columns::{BlockEventRow, ColumnSet};
 pub use event::{BlockEvent, Cause};
+pub use packed::{Packed, Packing, pack};
+pub use tape::Tape;
 
 use super::history::HistoryError;
 use columns::{BlockEventRows, BlockEventTable};
-use packed::{Packed, Packing, pack};
 use std::io;
 use std::sync::{PoisonError, RwLock};
-use tape::Tape;
 
 /// Recordings with fewer events keep their block events in memory.
 const SHORT: u64 = 1 << 20;
@@ -50,7 +50,8 @@ struct StoredEvents {
 /// The block events of a recording. Several threads write it; written blocks can be read meanwhile.
 #[derive(Debug)]
 pub struct BlockEvents {
-    tape: Tape,
+    /// Where they are written; other parts of the index share it.
+    pub(super) tape: Tape,
     /// By the index of the event block; `None` for one that was not scanned yet, or could not be read.
     blocks_stored: RwLock<Vec<Option<StoredEvents>>>,
 }

@@ -1,0 +1,60 @@
+// Answers that are asked for again and again while a process is watched. Only the last one is kept: a page may be open for days.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ask, Failure } from "../api";
+import type { Question } from "../answer";
+
+export interface Followed<T> {
+  data: T | null;
+  problem: string | null;
+}
+
+/** Whether nobody looks at the page: then nothing is asked. */
+const isHidden = () => document.hidden;
+
+/** Asks every `every` milliseconds, and at once when the question changes. Null, or 0: not again. */
+export function usePolled<T>(question: Question | null, every: number): Followed<T> {
+  return useAsked<T>(question, "", every);
+}
+
+/** Asks when the question or the stamp changes. The answer before stays until the new one is there. */
+export function useStamped<T>(question: Question | null, stamp: string): Followed<T> {
+  return useAsked<T>(question, stamp, 0);
+}
+
+function useAsked<T>(question: Question | null, stamp: string, every: number): Followed<T> {
+  const [answer, setAnswer] = useState<Followed<T>>({ data: null, problem: null });
+  const text = question ? `${question.path}?${question.parameters}` : null;
+  const subject = question?.parameters.get("process") ?? "";
+  const shownSubject = useRef(subject);
+  if (shownSubject.current !== subject) {
+    // What was known of another process is not of this one.
+    shownSubject.current = subject;
+    answer.data = null;
+    answer.problem = null;
+  }
+  useEffect(() => {
+    if (question === null) return;
+    const abort = new AbortController();
+    let timer = 0;
+    const again = async () => {
+      if (!isHidden() || every === 0) {
+        try {
+          const data = await ask<T>(question.path, question.parameters, abort.signal);
+          if (!abort.signal.aborted) setAnswer({ data, problem: null });
+        } catch (error) {
+          if (abort.signal.aborted) return;
+          // With the server gone the page says so at the top, and what is on it stays.
+          const line = error instanceof Failure && error.gone ? null : error instanceof Error ? error.message : String(error);
+          setAnswer((now) => ({ data: now.data, problem: line }));
+        }
+      }
+      if (every > 0 && !abort.signal.aborted) timer = window.setTimeout(again, every);
+    };
+    void again();
+    return () => {
+      abort.abort();
+      clearTimeout(timer);
+    };
+  }, [text, stamp, every]);
+  return answer;
+}

@@ -1,0 +1,63 @@
+// The second file on the axis of the first: both begin at the same place, however late each began.
+import type { Source, Timeline as Course } from "../answers";
+import { useAnswer } from "../answer";
+import { choice } from "../choice";
+import { question } from "../question";
+import { isAnswered } from "../saved";
+import { other, source, titleOf } from "../sources";
+import { along } from "./gauges";
+import { wholeRange, type Range } from "./range";
+
+/** Its name among the curves that can be switched off. */
+export const OVERLAY = "second file";
+
+export interface Overlay {
+  file: Source;
+  title: string;
+  /** What to add to its times. */
+  shift: number;
+  course: Course | null;
+  along: (edges: number[]) => (number | null)[];
+}
+
+/** B's file, if it is another one with the same clock, and is not switched off. */
+function fileOfOverlay(): Source | null {
+  const [file, second] = [source.value, other.value];
+  if (!file || !second || second.id === file.id || second.problem || !isAnswered(second.id)) return null;
+  return second.has.includes("timeline") && (second.clock ?? "ns") === (file.clock ?? "ns") ? second : null;
+}
+
+export function hasOverlay(): boolean {
+  return fileOfOverlay() !== null;
+}
+
+export function isOverlayShown(): boolean {
+  return !choice.value.curves.includes(OVERLAY);
+}
+
+export function useOverlay(range: Range, points: number): Overlay | null {
+  const file = isOverlayShown() ? fileOfOverlay() : null;
+  const shift = file ? wholeRange().left - (file.begins_ns ?? 0) : 0;
+  const isWhole = choice.value.left === null && choice.value.right === null;
+  const from = Math.max(file?.begins_ns ?? 0, range.left - shift);
+  const to = Math.min(file?.duration_ns ?? 0, range.right - shift);
+  // It is asked about what is visible; nothing of a shorter run may be.
+  const asked = file && to > from ? question("timeline", { source: file.id, from: isWhole ? null : from, to: isWhole ? null : to, points, filter: choice.value.filters }) : null;
+  const { data: course } = useAnswer<Course>(asked, 60);
+  if (!file) return null;
+  const { measure } = choice.value;
+  const values = (edges: number[]) => {
+    if (!course || !asked) return edges.map(() => null);
+    const envelope = measure === "bytes" ? course.live_bytes : course.live_blocks;
+    const ends = course.t[course.t.length - 1] + shift;
+    const high = along(edges, course.t.slice(0, -1).map((t) => t + shift), envelope.high);
+    return high.map((value, index) => (edges[index] > ends ? null : value));
+  };
+  return { file, title: titleOf(file), shift, course: asked ? course : null, along: values };
+}
+
+/** Where its own peak is on this axis. */
+export function peakOfOverlay(overlay: Overlay): { at: number; own: number; bytes: number } | null {
+  const peak = choice.value.filters.length > 0 ? overlay.course?.peak : overlay.file.peak;
+  return peak && peak.bytes > 0 ? { at: peak.at_ns + overlay.shift, own: peak.at_ns, bytes: peak.bytes } : null;
+}
