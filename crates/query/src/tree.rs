@@ -105,17 +105,22 @@ pub struct FocusAnswer {
     pub callees: TreeAnswer,
 }
 
-/// The stacks of the metric, the largest first: the line of a node is the one that its largest stack has.
-fn largest_first(
-    query: &Query,
-    options: &TreeOptions,
-    work: &Work<'_>,
-) -> Result<(u64, Vec<(StackId, Amount)>, TreeColumns), QueryError> {
-    let measured = measure(query, false, work)?;
-    let mut stacks: Vec<(StackId, Amount)> = sites(&measured).map(|(stack, row)| (stack, row.amount)).collect();
-    stacks.sort_by_key(|(stack, amount)| (std::cmp::Reverse(amount.value), *stack));
-    let has_samples = !options.in_blocks && measured.samples_of(&measured.total).is_some();
-    Ok((measured.at.0, stacks, if has_samples { TreeColumns::Samples } else { TreeColumns::Plain }))
+/// The stacks of a metric, the largest first: the line of a node is the one that its largest stack has.
+struct LargestFirst {
+    at: u64,
+    stacks: Vec<(StackId, Amount)>,
+    columns: TreeColumns,
+}
+
+impl LargestFirst {
+    fn of(query: &Query, options: &TreeOptions, work: &Work<'_>) -> Result<Self, QueryError> {
+        let measured = measure(query, false, work)?;
+        let mut stacks: Vec<(StackId, Amount)> = sites(&measured).map(|(stack, row)| (stack, row.amount)).collect();
+        stacks.sort_by_key(|(stack, amount)| (std::cmp::Reverse(amount.value), *stack));
+        let has_samples = !options.in_blocks && measured.samples_of(&measured.total).is_some();
+        let columns = if has_samples { TreeColumns::Samples } else { TreeColumns::Plain };
+        Ok(Self { at: measured.at.0, stacks, columns })
+    }
 }
 
 fn weighed(amount: &Amount, options: &TreeOptions) -> Weighed {
@@ -129,7 +134,7 @@ fn weighed(amount: &Amount, options: &TreeOptions) -> Weighed {
 
 /// A flame graph of the metric.
 pub fn tree(query: &Query, options: &TreeOptions, work: &Work<'_>) -> Result<TreeAnswer, QueryError> {
-    let (at, stacks, columns) = largest_first(query, options, work)?;
+    let LargestFirst { at, stacks, columns } = LargestFirst::of(query, options, work)?;
     let trie = CallTrie::of(query)?;
     let mut sites = TreeStacks::new(query.history.catalog(), &trie, options);
     let mut tree = FrameTree::new("all");
@@ -150,7 +155,7 @@ pub fn tree(query: &Query, options: &TreeOptions, work: &Work<'_>) -> Result<Tre
 
 /// The callers and the callees of one function, as two flame graphs.
 pub fn focus(query: &Query, function: &str, options: &TreeOptions, work: &Work<'_>) -> Result<FocusAnswer, QueryError> {
-    let (_, stacks, columns) = largest_first(query, options, work)?;
+    let LargestFirst { stacks, columns, .. } = LargestFirst::of(query, options, work)?;
     let (mut callers, mut callees) = (FrameTree::new(function), FrameTree::new(function));
     let trie = CallTrie::of(query)?;
     let catalog = query.history.catalog();

@@ -132,7 +132,7 @@ function Inspector({ data }: { data: ImageObject }) {
       <h3>Kept by</h3>
       <ul class="neighbours">
         {object.referrers.map((each, index) => <li key={index}>{each.address ? <button type="button" class="frame" onClick={() => choose({ pick: each.address! })}>{clean(each.what)} {clean(each.step)}</button> : <span>{clean(each.what)} {clean(each.step)}</span>}</li>)}
-        {object.referrers.length === 0 && <li class="nothing">nobody</li>}
+        {object.referrers.length === 0 && <li class="nothing">nothing</li>}
       </ul>
       {object.value && <><h3>Value</h3><pre>{object.value.split("\n").map(clean).join("\n")}</pre></>}
       {typeof object.contents === "string" && <><h3>Contents</h3><pre>{object.contents.split("\n").map(clean).join("\n")}</pre></>}
