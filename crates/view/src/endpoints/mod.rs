@@ -1,6 +1,7 @@
 //! The endpoints of the API: the parameters of a request become a question to `highwater-query`, and its answer becomes JSON.
 
 pub mod live;
+pub mod processes;
 pub mod rss;
 pub mod short_names;
 pub mod source;
