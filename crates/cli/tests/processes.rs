@@ -26,7 +26,7 @@ fn number(value: &Value) -> u64 {
 fn has_the_figures_of_its_report(place: &Place, process: &Value) {
     let path = process["path"].as_str().unwrap();
     let report = place.json(&format!("report {path} --json"));
-    let recording = &report["recording"];
+    let recording = &report["totals"];
     for (own, reported) in [
         ("peak_bytes", &recording["peak_bytes"]),
         ("allocated_bytes", &recording["allocated_bytes"]),
@@ -87,7 +87,7 @@ fn totals_at_marks_are_the_sums_of_the_reports_at_these_instants() {
             let process = processes.iter().find(|process| process["id"] == each["id"]).unwrap();
             let (path, own) = (process["path"].as_str().unwrap(), at - number(&process["offset_ns"]));
             let report = place.json(&format!("report {path} --at {own}ns --json"));
-            assert_eq!(each["bytes"], report["figures"]["live_bytes"], "{name}: {path}");
+            assert_eq!(each["bytes"], report["totals"]["live_bytes"], "{name}: {path}");
             sum += number(&each["bytes"]);
         }
         assert_eq!(number(&held["total_bytes"]), sum);

@@ -66,7 +66,7 @@ fn highest_total(all: &[&Levels], from: u64, to: u64) -> u64 {
     for (number, levels) in all.iter().enumerate() {
         let inside = levels.after.iter().filter(|(time, _)| (from..=to).contains(time));
         changes.extend(inside.map(|(time, live)| (*time, number, *live)));
-        if (from..to).contains(&levels.end) {
+        if (from..=to).contains(&(levels.end + 1)) {
             changes.push((levels.end + 1, number, 0));
         }
     }

@@ -149,6 +149,8 @@ fn merge(
     best: &mut FoundHighest,
 ) {
     let before = |curve: &ProcessCurve| match fine.checked_sub(1) {
+        // It may have ended with the last instant of the bin before.
+        _ if curve.bin(fine).is_none() => 0,
         Some(before) => curve.last(before),
         None => curve.at_beginning,
     };
