@@ -195,14 +195,25 @@ fn check(answer: &ProcessesAnswer, all: &[&Levels], programs: &[Program]) {
         for (pair, high) in lanes.windows(2).zip(&process.high_bytes) {
             assert_eq!(*high, levels.highest(pair[0], pair[1] - 1), "{process:?}");
         }
-        let parent = process.parent.map(|parent| all[parent]);
         let is_fork = process.relation == Some(Relation::Fork);
         assert_eq!(is_fork, programs[process.id].forked && process.parent.is_some());
-        if let Some(parent) = parent.filter(|_| is_fork) {
-            let is_inside = (from..=to).contains(&levels.start) && levels.start <= parent.end;
-            let expected = is_inside.then(|| parent.at(levels.start));
-            assert_eq!(process.inherited_bytes, expected);
+        if is_fork {
+            assert_eq!(process.inherited_bytes, inherited(answer, all, process.id), "{answer:?}");
         }
+    }
+}
+
+/// What a forked process began with: what its parent held then, and had inherited itself; `None` if an instant of these is not in the window.
+fn inherited(answer: &ProcessesAnswer, all: &[&Levels], id: usize) -> Option<u64> {
+    let find = |id: usize| answer.processes.iter().find(|process| process.id == id).unwrap();
+    let (process, window) = (find(id), answer.window);
+    let parent = process.parent.filter(|_| process.relation == Some(Relation::Fork))?;
+    let start = all[id].start;
+    let is_known = (window.from_ns..=window.to_ns).contains(&start) && start <= all[parent].end;
+    let own = is_known.then(|| all[parent].at(start))?;
+    match find(parent).relation {
+        Some(Relation::Fork) => Some(own + inherited(answer, all, parent)?),
+        _ => Some(own),
     }
 }
 

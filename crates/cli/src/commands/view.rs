@@ -93,7 +93,7 @@ impl ViewArgs {
         let collector = LiveCollector::new(self.socket.path()?);
         let source_code = SourceCode { dirs: self.source_dir.clone(), editor: self.editor()? };
         let api = Arc::new(Api::new(sources, Some(Box::new(collector))).with_source_code(source_code));
-        self.tell_of_unreadable_files(&api)?;
+        self.tell_of_unreadable_files(&api, !members.is_empty())?;
         let server = Server::bind(self.port.unwrap_or(0)).map_err(|error| {
             let port = self.port.unwrap_or(0);
             Failure::fault(format_args!("cannot listen on port {port}: {}; --port names another", reason(&error)))
@@ -163,10 +163,10 @@ impl ViewArgs {
         (paths, members)
     }
 
-    /// Warns of every file that cannot be read. Fails if nothing is left to show.
-    fn tell_of_unreadable_files(&self, api: &Api) -> Result<(), Failure> {
+    /// Warns of every file that cannot be read. Fails if nothing is left to show: no live processes, and no other recordings.
+    fn tell_of_unreadable_files(&self, api: &Api, has_members: bool) -> Result<(), Failure> {
         let (lines, files) = api.unreadable();
-        if !self.live && lines.len() == files {
+        if !self.live && !has_members && lines.len() == files {
             let (last, others) = lines.split_last().ok_or_else(|| Failure::Usage("no file given".to_owned()))?;
             others.iter().for_each(|line| say(line));
             return Err(Failure::fault(last));

@@ -144,7 +144,8 @@ pub struct ProcessAnswer {
     pub allocations: u64,
     /// What it held where the total is highest.
     pub held_bytes: u64,
-    /// Of a forked process: what its parent held when it began. It counts in the parent alone. Null if the window does not have that instant.
+    /// Of a forked process: what its parent held when it began, with what that had inherited itself. It counts there alone. Null if the window does not
+    /// have that instant.
     pub inherited_bytes: Option<u64>,
     /// The highest RSS that was measured within the window; null if there is none.
     pub rss_peak: Option<PeakInstant>,
@@ -273,6 +274,15 @@ pub fn processes(
     let mut inherited = vec![None; all.facts.len()];
     for curve in &curves {
         curve.at_births.iter().for_each(|&(child, bytes)| inherited[child] = Some(bytes));
+    }
+    // A parent comes before its children, and passes on what it inherited itself.
+    for &(process, _) in &order {
+        if let Some((parent, Relation::Fork)) = parents[process]
+            && let Some((_, Relation::Fork)) = parents[parent]
+        {
+            inherited[process] =
+                inherited[process].zip(inherited[parent]).map(|(own, passed)| own.saturating_add(passed));
+        }
     }
     let found = highest::find(&all.facts, &curves, &axis, work)?;
     let shown = axis.shown(&curves, found.as_ref());

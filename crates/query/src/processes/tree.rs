@@ -29,7 +29,9 @@ pub(super) fn arrange(all: &[RecordedFacts]) -> (Vec<Option<(usize, Relation)>>,
     for &number in &in_order {
         let (source, facts) = (&all[number].source, &all[number]);
         let known = |pid: u64| latest.get(&(source.host.as_str(), pid)).copied().filter(|_| pid != 0);
-        let before = known(source.pid).filter(|&before| all[before].source.parent_pid == source.parent_pid);
+        let is_earlier =
+            |before: &RecordedFacts| before.source.parent_pid == source.parent_pid && before.start() < facts.start();
+        let before = known(source.pid).filter(|&before| is_earlier(&all[before]));
         let parent = match (before, known(source.parent_pid)) {
             (Some(before), _) => Some((before, Relation::Exec)),
             (None, Some(parent)) if facts.source.forked => Some((parent, Relation::Fork)),
