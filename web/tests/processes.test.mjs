@@ -5,9 +5,10 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { api, bytes, choiceOf, figures, folder, go, HIGHWATER, json, page, picture, rows, settled, viewer } from "./support.mjs";
+import { api, bytes, choiceOf, figures, go, HIGHWATER, json, page, picture, recording, rows, settled, viewer } from "./support.mjs";
 
-const place = folder();
+const place = recording("tree");
+mkdirSync(place);
 const START = 1_700_000_000_000_000_000n;
 const MS = 1_000_000;
 

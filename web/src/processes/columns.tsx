@@ -17,7 +17,7 @@ export function columnsOf(whole: Processes | null, shown: Processes | null, held
   const figure = (process: RecordedProcess, value: number) => `${process.estimated ? "~" : ""}${format.bytes(value)}`;
   const columns: Column<RecordedProcess>[] = [
     { name: "name", title: "Process", width: "minmax(150px, 2fr)", sortable: true, cell: (process) => (
-      <span class="process-name" style={{ paddingLeft: `${isTree ? Math.min(process.depth, DEEPEST) * 14 : 0}px` }} title={titleOf(process)}>
+      <span class="process-name" style={{ paddingLeft: `${isTree ? Math.min(process.depth, DEEPEST) * 14 : 0}px` }} title={titleOf(process, originOf(process, names, false))}>
         <i class="swatch" style={{ background: rankColour(ranks.get(process.id) ?? -1)[0] }} />
         <button type="button" class="link" onClick={(event) => { event.stopPropagation(); void openProcess(process, at); }}>{clean(process.name) || "(unnamed)"}</button> <small>{originOf(process, names, isTree)}</small>
       </span>
@@ -36,8 +36,8 @@ export function columnsOf(whole: Processes | null, shown: Processes | null, held
   return columns.filter((column) => !hidden.includes(column.name));
 }
 
-function titleOf(process: RecordedProcess): string {
-  return [clean(process.command ?? process.name), clean(process.path)].join("\n");
+function titleOf(process: RecordedProcess, origin: string): string {
+  return [clean(process.command ?? process.name), clean(process.path), origin].filter((line) => line !== "").join("\n");
 }
 
 /** How a process came from the one above it, where that is not a plain start. */

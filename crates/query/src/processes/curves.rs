@@ -284,10 +284,10 @@ impl Filling<'_> {
             bin.last = level;
             bin.high = bin.high.max(level);
         }
-        if end > self.next || self.next == 0 {
-            if let Some(bin) = self.curve.bins.get_mut(end) {
-                bin.high = bin.high.max(level);
-            }
+        if (end > self.next || self.next == 0)
+            && let Some(bin) = self.curve.bins.get_mut(end)
+        {
+            bin.high = bin.high.max(level);
         }
         self.next = self.next.max(end);
     }

@@ -28,6 +28,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tree::ProcessTree;
 
 pub use tree::Relation;
 
@@ -262,7 +263,7 @@ pub fn processes(
     let to = options.to.unwrap_or(end_ns).max(from);
     let lives = all.facts.iter().map(|facts| (facts.start(), facts.end()));
     let axis = Axis::new(from, to, options.points.max(1), lives);
-    let (parents, order) = tree::arrange(&all.facts);
+    let ProcessTree { parents, order } = tree::arrange(&all.facts);
     // A forked child begins with what its parent holds at that instant.
     let mut births: Vec<Vec<(u64, usize)>> = vec![Vec::new(); all.facts.len()];
     for (child, parent) in parents.iter().enumerate() {
@@ -384,8 +385,7 @@ pub fn are_related(files: &[ProcessFile]) -> bool {
     let are_siblings = |a: &RecordedFacts, b: &RecordedFacts| {
         a.source.parent_pid != 0 && a.source.parent_pid == b.source.parent_pid && a.source.host == b.source.host
     };
-    let (parents, _) = tree::arrange(&read);
-    parents.iter().any(Option::is_some)
+    tree::arrange(&read).parents.iter().any(Option::is_some)
         || read.iter().enumerate().any(|(at, one)| read[..at].iter().any(|other| are_siblings(one, other)))
 }
 

@@ -17,33 +17,35 @@ pub enum Relation {
     Exec,
 }
 
-/// The process above each one, by their numbers; and the order of the tree, with depths. The processes are in the order of their start, so no process is above
-/// itself: what is above began earlier.
-pub(super) fn arrange(all: &[RecordedFacts]) -> (Vec<Option<(usize, Relation)>>, Vec<(usize, usize)>) {
-    let mut parents = Vec::with_capacity(all.len());
+/// The processes as a tree.
+pub(super) struct ProcessTree {
+    /// The process above each one, by their numbers.
+    pub parents: Vec<Option<(usize, Relation)>>,
+    /// All processes with their depths, each before those below it.
+    pub order: Vec<(usize, usize)>,
+}
+
+/// Arranges processes. No process is above itself: what is above began earlier, or comes earlier in the list.
+pub(super) fn arrange(all: &[RecordedFacts]) -> ProcessTree {
+    let mut parents: Vec<Option<(usize, Relation)>> = vec![None; all.len()];
     // The latest process so far with each process id: the kernel gives ids anew.
     let mut latest: HashMap<(&str, u64), usize> = HashMap::new();
     let mut in_order: Vec<usize> = (0..all.len()).collect();
     in_order.sort_by_key(|number| (all[*number].start(), all[*number].start_unix_ns, *number));
-    let mut found: HashMap<usize, (usize, Relation)> = HashMap::new();
     for &number in &in_order {
         let (source, facts) = (&all[number].source, &all[number]);
         let known = |pid: u64| latest.get(&(source.host.as_str(), pid)).copied().filter(|_| pid != 0);
         let is_earlier =
             |before: &RecordedFacts| before.source.parent_pid == source.parent_pid && before.start() < facts.start();
         let before = known(source.pid).filter(|&before| is_earlier(&all[before]));
-        let parent = match (before, known(source.parent_pid)) {
+        parents[number] = match (before, known(source.parent_pid)) {
             (Some(before), _) => Some((before, Relation::Exec)),
             (None, Some(parent)) if facts.source.forked => Some((parent, Relation::Fork)),
             (None, Some(parent)) => Some((parent, Relation::Start)),
             (None, None) => None,
         };
-        if let Some(parent) = parent {
-            found.insert(number, parent);
-        }
         latest.insert((source.host.as_str(), source.pid), number);
     }
-    parents.extend((0..all.len()).map(|number| found.get(&number).copied()));
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); all.len()];
     let mut open: Vec<(usize, usize)> = Vec::new();
     for &number in in_order.iter().rev() {
@@ -58,5 +60,5 @@ pub(super) fn arrange(all: &[RecordedFacts]) -> (Vec<Option<(usize, Relation)>>,
         order.push((number, depth));
         open.extend(children[number].iter().map(|child| (*child, depth + 1)));
     }
-    (parents, order)
+    ProcessTree { parents, order }
 }
