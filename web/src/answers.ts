@@ -47,6 +47,8 @@ export interface Sources {
   schema: number;
   version: string;
   sources: Source[];
+  /** The recordings of processes, and whether they belong together. */
+  processes?: { count: number; is_tree: boolean };
 }
 
 /** A source file, and the memory of its lines. */

@@ -27,12 +27,13 @@ export function App() {
   const isOfWholeFile = view === "image" || (view === "types" && isObjectLog());
   const hasMetric = view === "flame" || view === "table" || (view === "types" && !isOfWholeFile);
   // The resident memory is that of the whole process. Filters that were chosen stay where they can be removed: the timeline follows them.
+  const isOfFile = view !== "live" && view !== "processes";
   const hasFilters = view !== "rss" || choice.value.filters.length > 0;
   return (
     <div class="app" aria-busy={sources.value === null || open.value > 0}>
       <Header />
       <Problems />
-      {view !== "live" && <Timeline />}
+      {isOfFile && <Timeline />}
       <nav class="bar" aria-label="Views">
         <div class="tabs" role="tablist">
           {known && views.map((each, index) => (
@@ -41,13 +42,13 @@ export function App() {
         </div>
         <div class="metrics">
           {hasMetric && <MetricChoice />}
-          {source.value && (has("timeline") || hasMetric) && view !== "live" && <MeasureChoice />}
+          {source.value && (has("timeline") || hasMetric) && isOfFile && <MeasureChoice />}
         </div>
       </nav>
-      {view !== "live" && !isOfWholeFile && source.value && <div class="bar choices">{hasFilters && <><MemoryKinds /><Filters /></>}<WindowLine /></div>}
+      {isOfFile && !isOfWholeFile && source.value && <div class="bar choices">{hasFilters && <><MemoryKinds /><Filters /></>}<WindowLine /></div>}
       <div class="view-and-source">
       <main class="view" aria-labelledby={`tab-${view}`}>
-        {known && source.value === null && view !== "live" ? <p class="nothing">{sources.value!.length ? "There is no such file any more: choose one above." : "Nothing is open yet."}</p> : known && view ? LIST[view].show() : !sourcesProblem.value && !serverGone.value && <p class="nothing">Opening…</p>}
+        {known && source.value === null && isOfFile ? <p class="nothing">{sources.value!.length ? "There is no such file any more: choose one above." : "Nothing is open yet."}</p> : known && view ? LIST[view].show() : !sourcesProblem.value && !serverGone.value && <p class="nothing">Opening…</p>}
       </main>
       <SourcePanel />
       </div>
@@ -69,7 +70,7 @@ function Header() {
             {list.map((each) => <option value={each.id} key={each.id}>{titleOf(each)}{each.problem ? " (cannot be read)" : ""}</option>)}
           </select>
         : file && <strong class="source">{titleOf(file)}</strong>}
-      {file && <p class="facts">{factsOf()}</p>}
+      {file && choice.value.view !== "processes" && <p class="facts">{factsOf()}</p>}
       {file && growing.value.has(file.id) && <span class="growing" role="status" title="The file is still being written, and this page follows it. A window or an instant that you choose stays where it is.">growing</span>}
       <span class="stretch" />
       {saved && <span class="saved-note" title="This page is a file: it has the data of one choice inside">saved page{saved.saved ? `, ${saved.saved.slice(0, 10)}` : ""}</span>}

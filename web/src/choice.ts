@@ -76,6 +76,10 @@ export interface Choice {
   stack: Grouping | "";
   /** Rows in lanes below the timeline instead of bands in it. */
   lanes: boolean;
+  /** Of several processes on their common time axis: the part of it that is shown, and the instant. Null: all of it; where the total is highest. */
+  tree_from: Nanos | null;
+  tree_to: Nanos | null;
+  tree_at: Nanos | null;
   /** Gauges that are shown although they usually are not, or the other way round. */
   curves: string[];
   /** A row, an object, a block that is looked at closely. */
@@ -90,7 +94,7 @@ export interface Choice {
 
 export const DEFAULT: Choice = {
   view: "overview", source: 0, from: null, to: null, left: null, right: null, at: "peak", b: null, other: null, metric: "live", measure: "bytes", filters: [],
-  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], allocators: [], raw_names: false, merge: false, library: false, lines: false, node: "", compared: "table", part: "rows", stack: "", lanes: false, process: "", every: 5, lately: 1, grown: "opened", span: 0, listed: "live", curves: [], pick: "", source_file: "", source_self: false,
+  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], allocators: [], raw_names: false, merge: false, library: false, lines: false, node: "", compared: "table", part: "rows", tree_from: null, tree_to: null, tree_at: null, stack: "", lanes: false, process: "", every: 5, lately: 1, grown: "opened", span: 0, listed: "live", curves: [], pick: "", source_file: "", source_self: false,
   theme: "", palette: "",
 };
 
@@ -98,7 +102,7 @@ const LISTS: { [key in keyof Choice]?: string } = { filters: "filter", hide: "hi
 
 /** The columns that something can be sorted by, whatever the view; each view has some of them. */
 const SORTS = [
-  "address", "after", "allocated", "average", "before", "blocks", "bytes", "change", "dropped", "growth", "lately", "lifetime", "live", "made", "name", "objects", "pinned", "private", "resident", "score", "self", "share", "shared", "size", "slack", "steadiness", "total", "value", "what",
+  "address", "after", "allocated", "average", "before", "blocks", "bytes", "change", "dropped", "growth", "held", "lately", "lifetime", "live", "made", "name", "objects", "peak", "pid", "pinned", "private", "resident", "rss", "score", "self", "share", "shared", "size", "slack", "start", "steadiness", "total", "value", "what",
 ];
 
 const NUMBER = /^\d{1,19}$/;
@@ -174,6 +178,13 @@ export function parseChoice(fragment: string, wrong: string[] = []): Choice {
   choice.listed = oneOf("listed", ["live", "ever"], DEFAULT.listed);
   choice.stack = given.get("stack") ? oneOf("stack", GROUPINGS, "" as never) : "";
   choice.lanes = given.get("lanes") === "1";
+  choice.tree_from = natural("tree_from");
+  choice.tree_to = natural("tree_to");
+  if (choice.tree_from !== null && choice.tree_to !== null && choice.tree_from >= choice.tree_to) {
+    note("tree_from", `${choice.tree_from}&tree_to=${choice.tree_to}`);
+    choice.tree_from = choice.tree_to = null;
+  }
+  choice.tree_at = natural("tree_at");
   choice.curves = given.getAll("curve");
   const among = (name: "every" | "lately" | "span", allowed: number[]) => {
     const value = natural(name);
@@ -203,13 +214,16 @@ function namedInstant(text: string | null): NamedInstant | null {
   return text === "peak" || text === "rss-peak" || text === "end" ? text : null;
 }
 
+/** Whether the address names the view in any case: with several processes, the page begins with another one than usual. */
+export const namesView = signal(false);
+
 export function fragmentOf(choice: Choice): string {
   const written = new URLSearchParams();
   for (const name of Object.keys(DEFAULT) as (keyof Choice)[]) {
     const value = choice[name];
     const key = LISTS[name];
     if (key) for (const each of value as string[]) written.append(key, each);
-    else if (value !== DEFAULT[name]) written.set(name, value === true ? "1" : String(value));
+    else if (value !== DEFAULT[name] || (name === "view" && namesView.value)) written.set(name, value === true ? "1" : String(value));
   }
   return written.toString();
 }
@@ -227,7 +241,7 @@ export const ignored = signal<string[]>([]);
 export const choice = signal<Choice>(chosenInAddress());
 
 /** What a saved page has is of one window, one instant of it, and certain filters; of another file, of all of it. */
-const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], types: [], timeline: ["filters"], bands: ["filters", "allocators", "raw_names"], rss: ["at", "allocators", "raw_names"], "rss/map": ["at", "allocators", "raw_names"], peak: ["from", "to", "filters"], headline: ["from", "to", "filters", "allocators", "raw_names"], compare: ["from", "to", "filters", "allocators", "raw_names"] };
+const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], processes: ["tree_from", "tree_to"], types: [], timeline: ["filters"], bands: ["filters", "allocators", "raw_names"], rss: ["at", "allocators", "raw_names"], "rss/map": ["at", "allocators", "raw_names"], peak: ["from", "to", "filters"], headline: ["from", "to", "filters", "allocators", "raw_names"], compare: ["from", "to", "filters", "allocators", "raw_names"] };
 
 /** Whether the answers of a saved page are answers to what is chosen now. */
 export function isSavedChoice(path: string): boolean {

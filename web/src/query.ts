@@ -785,6 +785,147 @@ export type Leaks = {
   sites: Array<LeakSite>;
 };
 
+/** How a process came from the one above it. */
+export type Relation = "start" | "fork" | "exec";
+
+/** One process among several. */
+export type RecordedProcess = {
+  /** The source. */
+  id: number;
+  /** Its file. */
+  path: string;
+  /** Its program. */
+  name: string;
+  /** Its command line; null if not known. */
+  command: string | null;
+  /** Its process id. */
+  pid: number;
+  /** The process id of its parent; 0 if not known. */
+  parent_pid: number;
+  /** The process above it in the tree; null for a root, whose parent is not recorded. */
+  parent: number | null;
+  /** How it came from the process above it. */
+  relation: Relation | null;
+  /** The number of processes above it. */
+  depth: number;
+  /** When it began. */
+  start_ns: number;
+  /** The time 0 of its own recording. */
+  offset_ns: number;
+  /** From its start to its last event. */
+  duration_ns: number;
+  /** False if the recording was cut off, or is still being written. */
+  complete: boolean;
+  /** Its events. */
+  events: number;
+  /** Its figures are estimates, made of samples. */
+  estimated: boolean;
+  /** Its own peak. */
+  peak_bytes: number;
+  /** When that was. */
+  peak_ns: number;
+  /** What it held at its end. */
+  live_at_end_bytes: number;
+  /** The same in blocks. */
+  live_at_end_blocks: number;
+  /** All that it allocated. */
+  allocated_bytes: number;
+  /** Its allocations. */
+  allocations: number;
+  /** What it held where the total is highest. */
+  held_bytes: number;
+  /** Of a forked process: what its parent held when it began. It counts in the parent alone. Null if the window does not have that instant. */
+  inherited_bytes: number | null;
+  /** The highest RSS that was measured within the window; null if there is none. */
+  rss_peak: PeakInstant | null;
+  /** The bin of `lane_t` that its curve begins with. */
+  first_bin: number;
+  /** The most that it held in each bin from there on. */
+  high_bytes: Array<number>;
+  /** True if its curve is made of summaries: true at the end of each event block, a bound within it. */
+  approximate: boolean;
+};
+
+/** A process in a stack. */
+export type StackedProcess = {
+  /** The process. */
+  id: number;
+  /** What it held at the instant of each bin. */
+  bytes: Array<number>;
+};
+
+/** Where several processes together held the most. */
+export type HighestTotal = {
+  /** When. */
+  at_ns: number;
+  /** How much. */
+  bytes: number;
+  /** No instant has more than this. The same as `bytes` if that is exact. */
+  at_most_bytes: number;
+};
+
+/** A file that is not among the processes. */
+export type ProcessProblem = {
+  /** The source. */
+  id: number;
+  /** Its file. */
+  path: string;
+  /** Why. */
+  what: string;
+};
+
+/** The memory of several processes on one time axis. */
+export type Processes = {
+  /** When the first process began, the zero of all times here: RFC 3339; null if no start is known. */
+  started: string | null;
+  /** When the last process ended. */
+  end_ns: number;
+  /** What the axis covers. */
+  window: WindowAnswer;
+  /** The times that separate the bins, one more than there are bins. */
+  t: Array<number>;
+  /** The instant that each bin shows: of those that were examined, the one with the highest total. */
+  at_ns: Array<number>;
+  /** What all processes held together at that instant. */
+  total_bytes: Array<number>;
+  /** No instant of the bin has a higher total. */
+  at_most_bytes: Array<number>;
+  /** The largest processes at these instants. */
+  stack: Array<StackedProcess>;
+  /** All other processes at these instants. */
+  rest_bytes: Array<number>;
+  /** Where the total is highest within the window; null without processes. */
+  highest: HighestTotal | null;
+  /** The times that separate the bins of `high_bytes`. */
+  lane_t: Array<number>;
+  /** The processes as a tree: a parent before its children, which follow in the order of their start. */
+  processes: Array<RecordedProcess>;
+  /** Processes beyond the limit of an answer, which are in no figure here. */
+  left_out: number;
+  /** True if some curves are made of summaries. */
+  approximate: boolean;
+  /** Files that are not among the processes, and why. */
+  problems: Array<ProcessProblem>;
+};
+
+/** What one process held. */
+export type ProcessHeld = {
+  /** The process. */
+  id: number;
+  /** What it held. */
+  bytes: number;
+};
+
+/** What each process held at one instant. */
+export type ProcessesHeld = {
+  /** The instant. */
+  at_ns: number;
+  /** All processes together. */
+  total_bytes: number;
+  /** The processes that ran at that instant. */
+  held: Array<ProcessHeld>;
+};
+
 /** A row of the resident memory. */
 export type RssRow = {
   /** What it is: `live_blocks`, `slack`, `free_top` … */

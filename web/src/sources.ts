@@ -2,12 +2,14 @@
 import { computed, effect, signal } from "@preact/signals";
 import type { Metric, Source, Sources } from "./answers";
 import { ask, Failure, serverGone } from "./api";
-import { choice, GROUPINGS, METRICS, type Grouping } from "./choice";
+import { choice, choose, fragmentOf, GROUPINGS, METRICS, namesView, type Grouping } from "./choice";
 import * as format from "./format";
 import { clean } from "./names";
 import { isAnswered, saved } from "./saved";
 
 export const sources = signal<Source[] | null>(null);
+/** Whether the files are recordings of processes that belong together. */
+export const isTree = signal(false);
 export const version = signal("");
 export const sourcesProblem = signal<string | null>(null);
 
@@ -91,10 +93,32 @@ function noteGrowth(before: Source[], now: Source[]): void {
   if (grew.size > 0 || growing.value.size > 0) growing.value = new Set(grew.keys());
 }
 
+/** Of thousands of processes few are open; the one that is looked at is opened. */
+function chosenIfClosed(): URLSearchParams {
+  const { source: id } = choice.value;
+  return new URLSearchParams(sources.value?.some((each) => each.id === id) ? {} : { open: String(id) });
+}
+
+/** Opened with several processes, and nothing chosen, the page shows them all. */
+function beginWithProcesses(): void {
+  isTree.value = true;
+  const isChosen = fragmentOf(choice.value) !== "";
+  namesView.value = true;
+  if (!isChosen) choose({ view: "processes" }, false);
+}
+
+/** Opens one of several processes, if it is not open yet. */
+export async function openSource(id: number): Promise<void> {
+  if (saved || sources.value?.some((each) => each.id === id)) return;
+  const answer = await ask<Sources>("sources", new URLSearchParams({ open: String(id) }), AbortSignal.timeout(20_000));
+  sources.value = answer.sources;
+}
+
 export async function lookAtSources(): Promise<void> {
   try {
-    const answer = await ask<Sources>("sources", new URLSearchParams(), AbortSignal.timeout(20_000));
+    const answer = await ask<Sources>("sources", chosenIfClosed(), AbortSignal.timeout(20_000));
     noteGrowth(sources.value ?? [], answer.sources);
+    if (sources.value === null && answer.processes?.is_tree) beginWithProcesses();
     const text = JSON.stringify(answer.sources);
     if (JSON.stringify(sources.value) !== text) sources.value = answer.sources;
     version.value = answer.version;
@@ -113,6 +137,16 @@ export function watchSources(): void {
     if (!saved) window.setTimeout(again, serverGone.value ? WHEN_GONE : EVERY);
   };
   void again();
+  // The back button may lead to a process that was closed meanwhile.
+  let asked = -1;
+  effect(() => {
+    const isClosed = isTree.value && !saved && sources.value !== null && source.value === null;
+    if (!isClosed) asked = -1;
+    else if (asked !== choice.value.source) {
+      asked = choice.value.source;
+      void lookAtSources();
+    }
+  });
   effect(() => {
     const name = source.value?.name;
     document.title = name ? `${name} · Highwater` : "Highwater";

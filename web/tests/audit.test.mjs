@@ -1,10 +1,11 @@
 // What a person without a mouse, with a reader of screens, or with weak eyes needs: names, reach, contrast. Each view, light and dark, in both palettes.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import { test } from "node:test";
 import { faults } from "./faults.mjs";
-import { go, page, recording, settled, viewer } from "./support.mjs";
+import { folder, go, highwater, page, recording, settled, viewer } from "./support.mjs";
 
 const view = await viewer([recording("service.hw"), recording("rounds.log"), recording("ledger-2.img"), recording("ledger-1.img"), recording("trace.ctf"), recording("typed.hw"), recording("fragmented.hw")]);
 const LOOKS = ["", "theme=dark", "palette=safe", "theme=dark&palette=safe"];
@@ -120,5 +121,23 @@ test("Escape closes what is open, one after the other", async () => {
 test("nothing moves by itself for those who do not want it", async () => {
   const opened = await page(view, "view=flame&metric=peak");
   assert.deepEqual(await opened.evaluate(() => [...document.querySelectorAll("*")].filter((each) => getComputedStyle(each).animationName !== "none" || getComputedStyle(each).transitionDuration !== "0s").map((each) => each.className)), []);
+  await opened.done();
+});
+
+test("several processes: names and contrast", async () => {
+  const place = folder();
+  for (const [pid, parent] of [[10, 1], [11, 10]]) {
+    const lines = [`{"event":"source","program":"cc${pid}","pid":${pid},"parent_pid":${parent},"forked":${pid === 11},"start_unix_ns":1700000000000000000}`, ...[0, 5_000_000].map((at) => JSON.stringify({ event: "allocate", address: `0x${(0x1000 + at).toString(16)}`, size: 50_000 * pid, time_ns: at, stack: ["main"] }))];
+    writeFileSync(join(place, `${pid}.jsonl`), `${lines.join("\n")}\n`);
+    highwater("import", join(place, `${pid}.jsonl`), "-o", join(place, `${pid}.hw`));
+  }
+  const opened = await page(await viewer([join(place, "10.hw"), join(place, "11.hw")]));
+  for (const looks of LOOKS) {
+    for (const each of ["", "&sort=peak&pick=0", "&tree_from=1000000&tree_to=4000000&tree_at=2000000"]) {
+      await go(opened, `view=processes${each}&${looks}`);
+      assert.equal(await opened.locator(".stacked-box").count(), 1);
+      assert.deepEqual(await opened.evaluate(faults), [], `${each} ${looks}`);
+    }
+  }
   await opened.done();
 });

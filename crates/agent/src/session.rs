@@ -684,13 +684,23 @@ fn prepare_switch() -> bool {
     true
 }
 
+/// The parent in the text of `/proc/PID/stat`: the second field after the program's name, which is in parentheses and may contain anything; 0 if it
+/// is not there. No system call of its own: a filter that the program inherited may not know of one.
+fn parent_in_stat(text: &[u8]) -> u32 {
+    let after_name = text.iter().rposition(|&byte| byte == b')').map_or(text.len(), |end| end + 1);
+    let digits = text[after_name..].iter().skip(b" S ".len()).take_while(|byte| byte.is_ascii_digit());
+    digits.fold(0, |number: u32, digit| number.saturating_mul(10).saturating_add(u32::from(digit - b'0')))
+}
+
 /// Sends the shared memory to the recorder with a hello message: the process and its command, or the reason why nothing will be recorded.
 fn send_hello(config: &Config, forked_from: u32, memory: Option<sys::Descriptor>, unrecorded: Option<Reason>) -> bool {
     const MOST: usize = HELLO_BYTES + LONGEST_HELLO_TEXT;
     let Some(buffer) = private_memory::take_area(MOST, AreaUse::Various) else { return false };
     // SAFETY: new memory of that size, given back below.
     let message = unsafe { core::slice::from_raw_parts_mut(buffer, MOST) };
-    let hello = Hello { pid: sys::process_id(), forked_from, unrecorded };
+    let length = sys::read_file(c"/proc/self/stat", message).unwrap_or(0);
+    let parent = parent_in_stat(&message[..length.min(MOST)]);
+    let hello = Hello { pid: sys::process_id(), forked_from, unrecorded, parent };
     message[..HELLO_BYTES].copy_from_slice(&hello.to_bytes());
     let mut length = HELLO_BYTES;
     length += sys::read_link(c"/proc/self/exe", &mut message[length..MOST / 2]);

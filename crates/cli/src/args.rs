@@ -90,6 +90,8 @@ pub enum Command {
     Objects(commands::objects::Objects),
     /// Live memory over time as a chart, with the marks
     Timeline(commands::timeline::TimelineArgs),
+    /// A program and its children on one time axis: who held what, and when all together held the most
+    Processes(commands::processes::ProcessesArgs),
     /// Open the viewer in the browser
     View(commands::view::ViewArgs),
     /// Write an instant or the whole history in another tool's format: pprof, folded stacks, flame graph, speedscope, Firefox Profiler, DHAT, JSON, CSV, memtrace, events
@@ -125,7 +127,10 @@ pub enum Command {
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Record", &["record", "listen", "connect", "c-library"]),
     ("Live", &["run", "ps", "snapshot", "watch", "rss", "set", "snapshots", "collector"]),
-    ("Analyse", &["report", "leaks", "growth", "diff", "block", "objects", "timeline", "view", "info", "check"]),
+    (
+        "Analyse",
+        &["report", "leaks", "growth", "diff", "block", "objects", "timeline", "processes", "view", "info", "check"],
+    ),
     ("Convert", &["export", "import", "trim", "symbolize"]),
     ("Images", &["image"]),
     ("Shell", &["completions", "man", "help"]),

@@ -24,6 +24,7 @@ mod open;
 mod output;
 mod preload_file;
 mod print;
+mod process_files;
 mod program;
 mod project_file;
 mod receive;
@@ -108,6 +109,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Diff(diff) => diff.run(&mut output),
         Command::Objects(objects) => objects.run(&mut output),
         Command::Timeline(timeline) => timeline.run(&mut output),
+        Command::Processes(processes) => processes.run(&mut output),
         Command::View(view) => view.run(&mut output),
         Command::Export(export) => export.run(&mut output),
         Command::Trim(trim) => trim.run(&mut output),

@@ -28,6 +28,9 @@ pub struct Source {
     pub pid: u64,
     /// The process id of the program that started it, 0 if not known.
     pub parent_pid: u64,
+    /// True if it was forked from its parent while that was recorded, and goes on in the same program: it began with the parent's blocks, which are in the
+    /// parent's recording alone.
+    pub forked: bool,
     /// The command line: the program and its arguments; empty if not known.
     pub command: Vec<String>,
     /// The machine it ran on.

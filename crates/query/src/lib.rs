@@ -23,6 +23,7 @@
 //! | the memory of the lines of a source file | [`source_lines`](fn@source_lines), [`source_changes`] |
 //! | where the resident memory is, and who keeps its pages | [`rss`](fn@rss), [`rss_map`] |
 //! | how long freed blocks lived | [`lifetimes`] |
+//! | several processes on one time axis | [`processes`](fn@processes), [`processes_held`] |
 //! | objects by type, from a log; the heap of a memory image | [`objects`], [`images`] |
 //! | the part of a snapshot that filters select | [`filtered_snapshot`] |
 //!
@@ -71,6 +72,7 @@ mod overview;
 mod peak;
 mod population;
 mod pprof;
+mod processes;
 #[allow(clippy::module_inception, reason = "the subject of every question is in the file of its name")]
 mod query;
 mod row_numbers;
@@ -109,6 +111,10 @@ pub use names::{Search, is_found, key_text, label};
 pub use overview::{OverviewAnswer, TopRows, overview};
 pub use peak::{PeakAnswer, PeakInstant, peak};
 pub use pprof::pprof;
+pub use processes::{
+    HighestTotal, ProcessAnswer, ProcessFile, ProcessHeld, ProcessProblem, ProcessesAnswer, ProcessesHeld,
+    ProcessesOptions, Relation, StackedProcess, are_related, processes, processes_held,
+};
 pub use query::{Query, metrics_of, moment, no_times, time_of};
 pub use rows::{FoundAnswer, RowOrder, RowsAnswer, RowsOptions, rows};
 pub use rss::{

@@ -370,7 +370,12 @@ impl Recorder {
             executable,
             command,
             pid,
-            parent: if hello.forked_from != 0 { hello.forked_from } else { parent_of(pid) },
+            parent: match (hello.forked_from, parent_of(pid)) {
+                // It is gone already. What it says of its parent counts if it has the same process ids as the recorder.
+                (0, 0) if hello.pid == pid => hello.parent,
+                (0, parent) => parent,
+                (forked_from, _) => forked_from,
+            },
             forked: hello.forked_from != 0,
             late: self.options.late || is_on_demand(self.streams.as_ref()),
             usable_sizes: true,

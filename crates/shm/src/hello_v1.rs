@@ -39,6 +39,8 @@ pub struct Hello {
     pub forked_from: u32,
     /// Why nothing will be recorded of it; it then shares no memory.
     pub unrecorded: Option<Reason>,
+    /// Its parent, as it sees it itself; 0 if not known, or if nothing will be recorded. A short process may be gone before the recorder can look.
+    pub parent: u32,
 }
 
 /// Bytes of a [`Hello`].
@@ -46,6 +48,9 @@ pub const HELLO_BYTES: usize = 20;
 /// The longest text after a [`Hello`].
 pub const LONGEST_HELLO_TEXT: usize = 16 << 10;
 const MAGIC: [u8; 8] = *b"HWhallo2";
+/// The bits of a reason in the last word, and the largest parent beside it: process ids have at most 22 bits.
+const REASON_BITS: u32 = 8;
+const MOST_PARENT: u32 = u32::MAX >> REASON_BITS;
 
 impl Hello {
     /// As bytes.
@@ -54,7 +59,9 @@ impl Hello {
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..12].copy_from_slice(&self.pid.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.forked_from.to_le_bytes());
-        bytes[16..].copy_from_slice(&self.unrecorded.map_or(0, |reason| reason as u32).to_le_bytes());
+        // The parent lies above the reason, which is 0 then: a recorder that does not know of parents takes it for no reason.
+        let parent = if self.parent <= MOST_PARENT { self.parent << REASON_BITS } else { 0 };
+        bytes[16..].copy_from_slice(&self.unrecorded.map_or(parent, |reason| reason as u32).to_le_bytes());
         bytes
     }
 
@@ -62,6 +69,26 @@ impl Hello {
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let whole = bytes.len() >= HELLO_BYTES && bytes.starts_with(&MAGIC);
-        whole.then_some(Self { pid: word(8)?, forked_from: word(12)?, unrecorded: Reason::from_number(word(16)?) })
+        let last = word(16)?;
+        let parent = if last & ((1 << REASON_BITS) - 1) == 0 { last >> REASON_BITS } else { 0 };
+        whole.then_some(Self { pid: word(8)?, forked_from: word(12)?, unrecorded: Reason::from_number(last), parent })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hello_is_read_as_it_was_written() {
+        for parent in [0, 1, 4711, MOST_PARENT] {
+            let hello = Hello { pid: 12, forked_from: 7, unrecorded: None, parent };
+            assert_eq!(Hello::from_bytes(&hello.to_bytes()), Some(hello));
+        }
+        for reason in Reason::ALL {
+            assert!((reason as u32) < 1 << REASON_BITS);
+            let hello = Hello { pid: 12, forked_from: 0, unrecorded: Some(reason), parent: 0 };
+            assert_eq!(Hello::from_bytes(&hello.to_bytes()), Some(hello));
+        }
     }
 }

@@ -67,7 +67,9 @@ pub struct SentFile {
 
 fn endpoint(name: &str) -> Option<Endpoint> {
     Some(match name {
-        "sources" => Endpoint::Whole(|api, _, work| endpoints::sources::answer(&api.sources, work)),
+        "sources" => Endpoint::Whole(|api, request, work| endpoints::sources::answer(request, &api.sources, work)),
+        "processes" => Endpoint::InLinesOfAll(endpoints::processes::all),
+        "processes/held" => Endpoint::InLinesOfAll(endpoints::processes::held),
         "timeline" => Endpoint::InLines(endpoints::timeline),
         "bands" => Endpoint::InLines(endpoints::bands),
         "peak" => Endpoint::InLines(endpoints::peak),
@@ -195,9 +197,11 @@ impl Api {
         let source = chosen.iter().find(|(name, _)| name == "source").and_then(|(_, value)| value.parse().ok());
         let source = source.unwrap_or(0);
         let name = format!("{}.html", save::file_stem(self, source));
+        // The view of all processes is about none in particular.
+        let is_of_all = chosen.iter().any(|(name, value)| name == "view" && value == "processes");
         let page = while_awaited(exchange, |work| {
             let _turn = self.turn(work)?;
-            self.saved_page(choice, Some(source), work)
+            self.saved_page(choice, (!is_of_all).then_some(source), work)
         });
         match page {
             Ok(page) => {

@@ -1,7 +1,7 @@
 // What each view is called, when it is offered, and what it shows.
 import type { ComponentChild } from "preact";
 import { saved } from "../saved";
-import { has, hasBlockTypes, isObjectLog, source, sources } from "../sources";
+import { has, hasBlockTypes, isObjectLog, isTree, source, sources } from "../sources";
 import { BlocksView } from "./blocks";
 import { CompareView } from "./compare";
 import { FlameView } from "./flame";
@@ -11,6 +11,7 @@ import { VIEWS, type View } from "./keys";
 import { LeaksView } from "./leaks";
 import { LiveView } from "./live";
 import { OverviewView } from "./overview";
+import { ProcessesView } from "./processes";
 import { RssView } from "./rss";
 import { TableView } from "./table";
 import { TypesView } from "./types";
@@ -25,6 +26,7 @@ interface ViewEntry {
 const hasFile = () => source.value !== null;
 
 export const LIST: { [view in View]: ViewEntry } = {
+  processes: { title: "Processes", isOffered: () => isTree.value, show: () => <ProcessesView /> },
   overview: { title: "Overview", isOffered: hasFile, show: () => <OverviewView /> },
   flame: { title: "Flame graph", isOffered: hasFile, show: () => <FlameView /> },
   table: { title: "Table", isOffered: hasFile, show: () => <TableView /> },

@@ -16,6 +16,7 @@ pub mod leaks;
 pub mod listen;
 pub mod man;
 pub mod objects;
+pub mod processes;
 pub mod ps;
 pub mod record;
 pub mod recorder;

@@ -6,12 +6,11 @@ use crate::naming::NameArgs;
 use crate::output::{Output, say, warn};
 use crate::print::bytes::bytes;
 use crate::print::progress::Progress;
+use crate::process_files::{recordings_in, recordings_of_children};
 use crate::target::{Overwrite, write_file};
 use clap::Args;
 use highwater_model::When;
 use highwater_query::QueryError;
-use highwater_recorder::children_of;
-use highwater_store::Recording;
 use highwater_store::history::Work;
 use highwater_view::{Api, Editor, Files, Server, SourceCode, SourceDir, Sources};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -23,7 +22,8 @@ use std::sync::Arc;
 /// The arguments of `highwater view`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  highwater view app.hw                  the page, in your browser (children, too)
+  highwater view app.hw                  the page, in your browser (with its children: all processes on one time axis)
+  highwater view app.children            the recordings in a folder, as one tree of processes
   highwater view before.hw after.hw      two of them, to compare
   highwater view --live                  the processes that 'highwater run' started
   highwater view app.hw --no-open        only the address, for another browser
@@ -35,7 +35,7 @@ A file that cannot be read is named here and on the page; where none can be, not
 The page and what it shows stay on this machine: no other machine can connect, and the address has a token without which \
 nothing is answered.")]
 pub struct ViewArgs {
-    /// Recordings and snapshots (.hw), OCaml memtraces (.ctf), files of event lines, object logs, memory images
+    /// Recordings and snapshots (.hw), folders of them, OCaml memtraces (.ctf), files of event lines, object logs, memory images
     #[arg(value_name = "FILE", required_unless_present = "live")]
     paths: Vec<PathBuf>,
     /// Write the page with what is chosen into one file, which opens without Highwater, instead of serving it
@@ -84,16 +84,16 @@ pub struct ViewArgs {
 impl ViewArgs {
     /// Serves until interrupted.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let (paths, members) = self.paths_and_members();
+        let sources = Sources::new(&paths, Box::new(Files::default())).with_members(&members);
         if let Some(target) = &self.save {
-            let sources = Sources::new(&self.paths, Box::new(Files::default()));
             let source_code = SourceCode { dirs: self.source_dir.clone(), editor: None };
             return self.save(&Api::new(sources, None).with_source_code(source_code), target, output);
         }
-        let sources = Sources::new(&self.paths_with_children(), Box::new(Files::default()));
         let collector = LiveCollector::new(self.socket.path()?);
         let source_code = SourceCode { dirs: self.source_dir.clone(), editor: self.editor()? };
         let api = Arc::new(Api::new(sources, Some(Box::new(collector))).with_source_code(source_code));
-        self.tell_of_unreadable_files(&api)?;
+        self.tell_of_unreadable_files(&api, !members.is_empty())?;
         let server = Server::bind(self.port.unwrap_or(0)).map_err(|error| {
             let port = self.port.unwrap_or(0);
             Failure::fault(format_args!("cannot listen on port {port}: {}; --port names another", reason(&error)))
@@ -140,29 +140,35 @@ impl ViewArgs {
         Overwrite { force: self.force }
     }
 
-    /// The files, and after them the recordings of their programs' children, the largest by peak first.
-    fn paths_with_children(&self) -> Vec<PathBuf> {
-        const MOST: usize = 32;
-        let mut children: Vec<(u64, PathBuf)> = Vec::new();
-        for path in self.paths.iter().flat_map(|path| children_of(path)) {
-            let peak = Recording::open(&path).ok().and_then(|recording| recording.final_totals().ok());
-            if let Some(totals) = peak
-                && !self.paths.contains(&path)
-            {
-                children.push((totals.figures.peak_bytes, path));
+    /// The files that are opened at once, and the recordings of processes that belong to them, which are opened when they are asked for: children, and all
+    /// but the first of many files or of a folder.
+    fn paths_and_members(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        const MOST_AT_ONCE: usize = 16;
+        let mut paths = Vec::new();
+        let mut members = Vec::new();
+        for path in &self.paths {
+            match recordings_in(path) {
+                found if found.is_empty() => paths.push(path.clone()),
+                found => members.extend(found),
             }
         }
-        children.sort_by_key(|(peak, _)| std::cmp::Reverse(*peak));
-        if children.len() > MOST {
-            say(&format!("the {MOST} largest of {} recordings of children are shown", children.len()));
+        if paths.len() > MOST_AT_ONCE {
+            members.extend(paths.drain(1..));
         }
-        self.paths.iter().cloned().chain(children.into_iter().take(MOST).map(|(_, path)| path)).collect()
+        members.extend(paths.iter().flat_map(|path| recordings_of_children(path)));
+        members.retain(|path| !paths.contains(path));
+        members.sort();
+        members.dedup();
+        if paths.is_empty() && !members.is_empty() {
+            paths.push(members.remove(0));
+        }
+        (paths, members)
     }
 
-    /// Warns of every file that cannot be read. Fails if nothing is left to show.
-    fn tell_of_unreadable_files(&self, api: &Api) -> Result<(), Failure> {
+    /// Warns of every file that cannot be read. Fails if nothing is left to show: no live processes, and no other recordings.
+    fn tell_of_unreadable_files(&self, api: &Api, has_members: bool) -> Result<(), Failure> {
         let (lines, files) = api.unreadable();
-        if !self.live && lines.len() == files {
+        if !self.live && !has_members && lines.len() == files {
             let (last, others) = lines.split_last().ok_or_else(|| Failure::Usage("no file given".to_owned()))?;
             others.iter().for_each(|line| say(line));
             return Err(Failure::fault(last));

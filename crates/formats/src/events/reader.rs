@@ -203,6 +203,7 @@ pub(super) fn describe_source(source: &mut Source, fields: &Fields<'_>) -> Resul
     new.host = text_or(fields.text("host")?, new.host);
     new.pid = fields.number("pid")?.unwrap_or(new.pid);
     new.parent_pid = fields.number("parent_pid")?.unwrap_or(new.parent_pid);
+    new.forked |= fields.truth("forked")?;
     new.usable_sizes |= fields.truth("usable_sizes")?;
     new.start_unix_ns = fields.number("start_unix_ns")?.unwrap_or(new.start_unix_ns);
     new.sample_rate = match fields.number("sample_rate")? {

@@ -134,6 +134,9 @@ impl<W: Write> JsonObjectWriter<W> {
             self.fraction("samples_per_word", sampling.rate())?;
             self.number("word_bytes", sampling.word_bytes().into())?;
         }
+        if source.forked {
+            self.truth("forked", true)?;
+        }
         if source.usable_sizes {
             self.truth("usable_sizes", true)?;
         }

@@ -32,6 +32,9 @@ pub fn source(source: &Source) -> Value {
         value["notes"] = source.notes.as_slice().into();
     }
     // Members that only some sources have are left out for all others.
+    if source.forked {
+        value["forked"] = true.into();
+    }
     if source.kind == SourceKind::NATIVE {
         value["reserved_bytes"] = source.address_space.reserved_bytes.into();
         value["mapped_file_bytes"] = source.address_space.mapped_file_bytes.into();

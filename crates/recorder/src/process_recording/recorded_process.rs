@@ -51,6 +51,7 @@ impl RecordedProcess {
             executable: self.executable.clone(),
             pid: self.pid.into(),
             parent_pid: self.parent.into(),
+            forked: self.forked,
             command: self.command.clone(),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             start_unix_ns: stamps.start_unix_ns(),

@@ -25,6 +25,8 @@ mod flag {
     pub const SAMPLES: u64 = 1 << 10;
     /// The snapshot knows what led to it.
     pub const HAS_PAST: u64 = 1 << 11;
+    /// The process was forked, and its parent's blocks are not in this file.
+    pub const FORKED: u64 = 1 << 12;
 }
 
 fn flags(source: &Source) -> u64 {
@@ -33,6 +35,7 @@ fn flags(source: &Source) -> u64 {
         | bit(source.snapshot, flag::SNAPSHOT)
         | bit(source.aggregated, flag::AGGREGATED)
         | bit(source.snapshot && source.has_past, flag::HAS_PAST)
+        | bit(source.forked, flag::FORKED)
         | match source.clock {
             Clock::Time => 0,
             Clock::Lines => flag::LINES,
@@ -162,6 +165,7 @@ pub fn decode(payload: &[u8]) -> Option<Source> {
         source.snapshot = flags & flag::SNAPSHOT != 0;
         source.aggregated = flags & flag::AGGREGATED != 0;
         source.has_past = source.snapshot && flags & flag::HAS_PAST != 0;
+        source.forked = flags & flag::FORKED != 0;
         source.clock = clock_of(flags);
         source.known = known_of(flags);
         for _ in 0..input.number()? {

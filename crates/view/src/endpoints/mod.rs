@@ -2,6 +2,7 @@
 
 pub mod live;
 pub mod pprof;
+pub mod processes;
 pub mod rss;
 pub mod short_names;
 pub mod source;

@@ -2,6 +2,7 @@
 
 use super::Answered;
 use super::stacks::saturated;
+use crate::http::request::Request;
 use crate::sources::{FileKind, Loaded, Sources, ViewedSource};
 use highwater_formats::json;
 use highwater_model::groups::{self, GroupBy, GroupKey, Metric};
@@ -15,15 +16,20 @@ const SCHEMA: u32 = 1;
 /// The maximum number of tasks that a filter offers.
 const MOST_TASKS: usize = 200;
 
-/// The answer. Checks all files for changes first.
-pub fn answer(sources: &Sources, work: &Work<'_>) -> Answered {
+/// The answer. Checks all open files for changes first, and opens the process that `open=` names.
+pub fn answer(request: &Request, sources: &Sources, work: &Work<'_>) -> Answered {
     sources.look_again(work)?;
+    // A process that does not exist is not in the list: the page sees that.
+    if let Some(id) = request.parameter("open").and_then(|id| id.parse().ok()) {
+        let _ = sources.get(id);
+    }
     let mut list = Vec::new();
     for source in sources.all() {
         work.go_on()?;
         list.push(about(&source));
     }
-    Ok(json!({ "schema": SCHEMA, "version": env!("CARGO_PKG_VERSION"), "sources": list }))
+    let processes = json!({ "count": sources.process_files().len(), "is_tree": sources.is_tree() });
+    Ok(json!({ "schema": SCHEMA, "version": env!("CARGO_PKG_VERSION"), "sources": list, "processes": processes }))
 }
 
 /// All about one source.

@@ -17,6 +17,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const ROWS: &str = "200";
 /// The cells of the picture of a heap's pages.
 const CELLS: &str = "4096";
+/// The most processes of a tree whose answers are saved.
+const MOST_PROCESSES: usize = 8;
 /// The groupings of the tables.
 const GROUPINGS: [&str; 9] = ["site", "function", "line", "file", "module", "thread", "type", "heap", "task"];
 
@@ -106,11 +108,22 @@ fn instant_of<'a>(name: &str, at: &'a str) -> Option<(&'static str, &'a str)> {
 pub fn all(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<Value, QueryError> {
     let chosen = parameters_of(wanted.choice).map_err(|problem| QueryError::bad(problem.to_string()))?;
     let mut answers = Map::new();
-    answers.insert("sources".to_owned(), endpoints::sources::answer(&api.sources, work)?);
-    let ids: Vec<usize> = match wanted.source {
+    let mut ids: Vec<usize> = match wanted.source {
         Some(id) => vec![api.sources.get(id)?.id],
         None => api.sources.all().iter().map(|source| source.id).collect(),
     };
+    if api.sources.is_tree() {
+        let processes = api.ask(&Request::question("processes", Vec::new()), work)?;
+        if wanted.source.is_none() {
+            let largest = largest_processes(&processes);
+            ids.extend(largest.into_iter().filter(|id| api.sources.get(*id).is_ok()));
+            ids.sort_unstable();
+            ids.dedup();
+        }
+        answers.insert("processes".to_owned(), endpoints::stacks::saturated(processes));
+    }
+    let sources = endpoints::sources::answer(&Request::question("sources", Vec::new()), &api.sources, work)?;
+    answers.insert("sources".to_owned(), sources);
     let mut questions: Vec<SavedQuestion> = Vec::new();
     let mut files: Vec<SavedFile> = Vec::new();
     for id in &ids {
@@ -169,6 +182,18 @@ pub fn all(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<Value
         "stacks": stacks,
         "texts": texts,
     }))
+}
+
+/// The processes whose answers a saved page holds besides the files that were named: those with the highest peaks.
+fn largest_processes(answer: &Value) -> Vec<usize> {
+    let mut all: Vec<(u64, usize)> = answer["processes"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|process| Some((process["peak_bytes"].as_u64()?, process["id"].as_u64()? as usize)))
+        .collect();
+    all.sort_unstable_by_key(|(peak, id)| (std::cmp::Reverse(*peak), *id));
+    all.into_iter().take(MOST_PROCESSES).map(|(_, id)| id).collect()
 }
 
 /// The comparisons that the page shows by default: each file's peak with its end, and the peaks of two files, the older file first. For the selected file, A

@@ -1,23 +1,33 @@
 //! The list of sources.
 
-use super::file::Opener;
+use super::file::{FileKind, Opener};
 use super::live::LiveSnapshot;
 use super::loaded::Loaded;
+use super::processes::ProcessAnswers;
 use super::stamp::Stamp;
-use highwater_query::QueryError;
+use highwater_query::{ProcessFile, QueryError, are_related};
 use highwater_store::history::Work;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
 
 /// The most live snapshots that are kept; the oldest is dropped first.
 const MOST_LIVE: usize = 16;
+/// The most processes of a tree that are open at the same time; the one that was used least recently is closed first.
+const MOST_OPEN: usize = 32;
 
 /// All sources.
 pub struct Sources {
     opener: Box<dyn Opener>,
     list: RwLock<Vec<Arc<ViewedSource>>>,
+    /// Counts uses of sources.
+    uses: AtomicU64,
+    /// Whether the files are recordings of processes that belong together.
+    is_tree: bool,
+    /// The latest answers about all processes together.
+    pub processes: ProcessAnswers,
 }
 
 /// One source.
@@ -26,6 +36,10 @@ pub struct ViewedSource {
     pub id: usize,
     /// The file; `None` for a live process.
     pub path: Option<PathBuf>,
+    /// It is read when it is asked for, and closed again: one of perhaps thousands of processes.
+    is_member: bool,
+    /// When it was used last, as the list counts.
+    used: AtomicU64,
     /// Held by the thread that checks the file for changes. This may take long, and the loaded content answers meanwhile.
     looking: Mutex<()>,
     state: Mutex<SourceState>,
@@ -44,7 +58,20 @@ struct SourceState {
 impl ViewedSource {
     fn new(id: usize, path: Option<PathBuf>, loaded: Option<Arc<Loaded>>) -> Self {
         let state = SourceState { stamp: None, loaded, problem: None, gone: None };
-        Self { id, path, looking: Mutex::default(), state: Mutex::new(state) }
+        let (is_member, used) = (false, AtomicU64::new(0));
+        Self { id, path, is_member, used, looking: Mutex::default(), state: Mutex::new(state) }
+    }
+
+    /// Whether it was read, or could not be.
+    pub fn is_open(&self) -> bool {
+        let state = self.state();
+        !self.is_member || state.loaded.is_some() || state.problem.is_some()
+    }
+
+    /// Forgets its content until it is asked for again.
+    fn close(&self) {
+        let mut state = self.state();
+        (state.loaded, state.problem, state.stamp) = (None, None, None);
     }
 
     fn state(&self) -> MutexGuard<'_, SourceState> {
@@ -147,24 +174,63 @@ impl Sources {
             // There is no client that could disconnect here.
             let _ = source.look(&*opener, &Work::quiet());
         }
-        Self { opener, list: RwLock::new(list) }
+        let (uses, processes) = (AtomicU64::new(0), ProcessAnswers::default());
+        Self { opener, list: RwLock::new(list), uses, is_tree: false, processes }
     }
 
-    /// All sources.
+    /// The same, with recordings of processes that belong to these. They are read when they are asked for.
+    pub fn with_members(mut self, members: &[PathBuf]) -> Self {
+        let list = self.list.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for path in members {
+            let source = ViewedSource::new(list.len(), Some(path.clone()), None);
+            list.push(Arc::new(ViewedSource { is_member: true, ..source }));
+        }
+        self.is_tree = !members.is_empty() || (list.len() > 1 && are_related(&process_files(list)));
+        self
+    }
+
+    /// Whether the files are recordings of processes that belong together.
+    pub fn is_tree(&self) -> bool {
+        self.is_tree
+    }
+
+    /// The recordings of processes.
+    pub fn process_files(&self) -> Vec<ProcessFile> {
+        process_files(&self.list.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The sources that are open.
     pub fn all(&self) -> Vec<Arc<ViewedSource>> {
-        self.list.read().unwrap_or_else(PoisonError::into_inner).clone()
+        let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
+        list.iter().filter(|source| source.is_open()).cloned().collect()
     }
 
-    /// Checks all files for changes.
+    /// Checks all open files for changes.
     pub fn look_again(&self, work: &Work<'_>) -> Result<(), QueryError> {
         self.all().iter().try_for_each(|source| source.look(&*self.opener, work))
     }
 
-    /// The source with an id.
+    /// The source with an id. One of the processes is opened for it.
     pub fn get(&self, id: usize) -> Result<Arc<ViewedSource>, QueryError> {
         let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
-        let known = list.iter().find(|source| source.id == id);
-        known.cloned().ok_or_else(|| QueryError::Unknown(format!("there is no source {id}")))
+        let known = list.iter().find(|source| source.id == id).cloned();
+        drop(list);
+        let source = known.ok_or_else(|| QueryError::Unknown(format!("there is no source {id}")))?;
+        if source.is_member {
+            source.used.store(self.uses.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            if !source.is_open() {
+                source.look(&*self.opener, &Work::quiet())?;
+                self.close_unused();
+            }
+        }
+        Ok(source)
+    }
+
+    /// Closes the processes that were used least recently, so that few are open.
+    fn close_unused(&self) {
+        let mut open: Vec<Arc<ViewedSource>> = self.all().into_iter().filter(|source| source.is_member).collect();
+        open.sort_by_key(|source| std::cmp::Reverse(source.used.load(Ordering::Relaxed)));
+        open.iter().skip(MOST_OPEN).for_each(|source| source.close());
     }
 
     /// Adds a snapshot of a live process as a source.
@@ -180,4 +246,14 @@ impl Sources {
         }
         source
     }
+}
+
+/// The files that are recordings of processes; of those that are not open this is not known yet.
+fn process_files(list: &[Arc<ViewedSource>]) -> Vec<ProcessFile> {
+    let is_recording = |source: &ViewedSource| match source.now().0 {
+        Some(loaded) => loaded.kind == FileKind::Recording,
+        None => source.is_member,
+    };
+    let file = |source: &Arc<ViewedSource>| Some(ProcessFile { id: source.id, path: source.path.clone()? });
+    list.iter().filter(|source| is_recording(source)).filter_map(file).collect()
 }

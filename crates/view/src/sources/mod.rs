@@ -6,6 +6,7 @@ mod image;
 mod list;
 mod live;
 mod loaded;
+mod processes;
 mod special;
 mod stamp;
 mod walked;
