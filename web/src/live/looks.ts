@@ -8,7 +8,6 @@ export interface WatchedLooks {
   looks: Look[];
   keptBytes: number;
   problem: string | null;
-  isBusy: boolean;
   /** Looks at once. */
   lookNow: () => void;
   /** Drops all looks: growth counts from now on. */
@@ -19,16 +18,13 @@ const NONE: Looks = { looks: [], kept_bytes: 0 };
 
 export function useLooks(process: string, every: number, hasEnded: boolean): WatchedLooks {
   const [state, setState] = useState<{ process: string; known: Looks; problem: string | null }>({ process, known: NONE, problem: null });
-  const [isBusy, setBusy] = useState(false);
   const take = async (path: string, seconds: number | null) => {
-    setBusy(true);
     try {
       const known = await post<Looks>(path, question(path, { process, every: seconds }).parameters);
       setState({ process, known, problem: null });
     } catch (error) {
       told(error);
     }
-    setBusy(false);
   };
   const told = (error: unknown) => {
     // With the server gone the page says so at the top.
@@ -64,7 +60,7 @@ export function useLooks(process: string, every: number, hasEnded: boolean): Wat
   }, [process, every, hasEnded]);
   const known = state.process === process ? state.known : NONE;
   return {
-    looks: known.looks, keptBytes: known.kept_bytes, problem: state.problem, isBusy,
+    looks: known.looks, keptBytes: known.kept_bytes, problem: state.problem,
     lookNow: () => void take("live/look", null),
     startAgain: () => void take("live/forget", null).then(() => take("live/look", null)),
   };

@@ -71,7 +71,7 @@ export function Watch({ live, own }: { live: Live | null; own: OwnSnapshot[] }) 
         <Facts process={process} live={live} timeline={timeline.data} />
         <span class="stretch" />
         {!hasEnded && <label title="Figures by site, compared with earlier ones. It goes on while this page is open.">Look every <select id="every" value={every} onChange={(event) => choose({ every: Number(event.currentTarget.value) })}>{EVERY.map((each) => <option value={each} key={each}>{everyTitle(each)}</option>)}</select></label>}
-        {!hasEnded && <button type="button" disabled={watched.isBusy} onClick={watched.lookNow}>Look now</button>}
+        {!hasEnded && <button type="button" onClick={watched.lookNow}>Look now</button>}
         {!hasEnded && <button type="button" title="Drops the looks: growth counts from now on" onClick={() => { setChosen([]); watched.startAgain(); }}>Start again</button>}
         <button type="button" disabled={isTaking} title="Every block of it" onClick={() => void snapshot()}>{isTaking ? "taking it …" : hasEnded ? "Last state" : "Snapshot now"}</button>
       </div>
