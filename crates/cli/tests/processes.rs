@@ -25,7 +25,7 @@ fn number(value: &Value) -> u64 {
 /// The figures of a process are those of a report of its file.
 fn has_the_figures_of_its_report(place: &Place, process: &Value) {
     let path = process["path"].as_str().unwrap();
-    let report = place.json(&format!("report {path} --json"));
+    let report = place.json(&format!("report {path}"));
     let recording = &report["totals"];
     for (own, reported) in [
         ("peak_bytes", &recording["peak_bytes"]),
@@ -43,7 +43,7 @@ fn has_the_figures_of_its_report(place: &Place, process: &Value) {
 #[test]
 fn a_tree_has_parents_inherited_memory_and_the_highest_total() {
     let place = family();
-    let tree = place.json("processes recording.hw --json");
+    let tree = place.json("processes recording.hw");
     let all = tree["processes"].as_array().unwrap();
     let [parent, forked, executed] = &all[..] else { panic!("{} processes: {tree:#}", all.len()) };
     all.iter().for_each(|process| has_the_figures_of_its_report(&place, process));
@@ -76,7 +76,7 @@ fn totals_at_marks_are_the_sums_of_the_reports_at_these_instants() {
     let tree = viewer.ask("processes");
     let processes = tree["processes"].as_array().unwrap();
     let offset = number(&processes[0]["offset_ns"]);
-    let marks = place.json("info recording.hw --json")["marks"].clone();
+    let marks = place.json("info recording.hw")["marks"].clone();
     let mib = [("held", 3), ("forked", 5), ("executed", 7)];
     for (mark, (name, expected)) in marks.as_array().unwrap().iter().zip(mib) {
         assert_eq!(mark["name"], name);
@@ -86,7 +86,7 @@ fn totals_at_marks_are_the_sums_of_the_reports_at_these_instants() {
         for each in held["held"].as_array().unwrap() {
             let process = processes.iter().find(|process| process["id"] == each["id"]).unwrap();
             let (path, own) = (process["path"].as_str().unwrap(), at - number(&process["offset_ns"]));
-            let report = place.json(&format!("report {path} --at {own}ns --json"));
+            let report = place.json(&format!("report {path} --at {own}ns"));
             assert_eq!(each["bytes"], report["totals"]["live_bytes"], "{name}: {path}");
             sum += number(&each["bytes"]);
         }
@@ -126,11 +126,11 @@ fn the_table_is_a_tree_or_sorted() {
     assert!(text.contains("highest   7.0 MiB at "), "{text}");
     let programs: Vec<&str> = text.lines().filter_map(|line| line.find("family").map(|at| &line[at..])).collect();
     assert!(programs.iter().any(|line| line.starts_with("family  forked, inherited up to 3.0 MiB")), "{text}");
-    let sorted = place.json("processes recording.hw --sort peak --json");
+    let sorted = place.json("processes recording.hw --sort peak");
     let peaks: Vec<u64> = sorted["processes"].as_array().unwrap().iter().map(|p| number(&p["peak_bytes"])).collect();
     assert!(peaks.is_sorted_by(|a, b| a >= b) && peaks.len() == 3, "{peaks:?}");
     // A folder of recordings; those of the children alone have no parent among them.
-    let folder = place.json("processes recording.children --json");
+    let folder = place.json("processes recording.children");
     let roots = folder["processes"].as_array().unwrap();
     assert_eq!((roots.len(), &roots[0]["parent"]), (2, &Value::Null));
     assert_eq!(place.highwater("processes recording.hw --sort peak --top 1").stdout.matches("family").count(), 2);
@@ -142,7 +142,7 @@ fn a_saved_page_of_a_tree_has_the_processes_and_the_largest_of_them() {
     let place = family();
     place.highwater("view recording.hw --save tree.html");
     let page = fs::read_to_string(place.file("tree.html")).unwrap();
-    let tree = place.json("processes recording.hw --json");
+    let tree = place.json("processes recording.hw");
     let peak = &tree["highest"]["bytes"];
     assert!(page.contains(&format!("\"bytes\":{peak}")), "the highest total is not in the page");
     for id in 0..3 {

@@ -139,7 +139,7 @@ fn programs() -> impl Strategy<Value = Vec<Program>> {
 }
 
 /// The recordings of programs, in the order of their start; process `n` has the id `n` and the process id `100 + n`.
-fn recorded(programs: &mut Vec<Program>, folder: &Folder) -> Vec<ProcessFile> {
+fn recorded(programs: &mut [Program], folder: &Folder) -> Vec<ProcessFile> {
     programs.sort_by_key(|program| program.start);
     let mut files = Vec::new();
     for (number, program) in programs.iter().enumerate() {

@@ -35,8 +35,9 @@ pub(super) fn arrange(all: &[RecordedFacts]) -> ProcessTree {
     for &number in &in_order {
         let (source, facts) = (&all[number].source, &all[number]);
         let known = |pid: u64| latest.get(&(source.host.as_str(), pid)).copied().filter(|_| pid != 0);
-        let is_earlier =
-            |before: &RecordedFacts| before.source.parent_pid == source.parent_pid && before.start() < facts.start();
+        let is_earlier = |before: &RecordedFacts| {
+            before.source.parent_pid == source.parent_pid && before.start_unix_ns < facts.start_unix_ns
+        };
         let before = known(source.pid).filter(|&before| is_earlier(&all[before]));
         parents[number] = match (before, known(source.parent_pid)) {
             (Some(before), _) => Some((before, Relation::Exec)),
