@@ -206,7 +206,7 @@ export function Layer({ course, bands, overlay, width, range }: { course: Course
           onPointerDown={(event) => event.stopPropagation()} onDblClick={(event) => event.stopPropagation()} onClick={() => choose({ at: "rss-peak" })}><i>▽</i><span data-exact>RSS peak {format.bytes(rssPeak.bytes)}</span></button>
       )}
       {otherPeak && x(otherPeak.at) >= 0 && x(otherPeak.at) <= width && (
-        <button type="button" class={`peak other-peak${x(otherPeak.at) > width - 150 ? " peak-left" : ""}`} style={{ transform: `translateX(${x(otherPeak.at)}px)` }} title={`The peak of ${overlay!.title}, ${estimate.bytes(otherPeak.bytes, overlay!.file)} at ${when(otherPeak.own, overlay!.file)}: put B here`}
+        <button type="button" class={`other-peak${x(otherPeak.at) > width - 150 ? " peak-left" : ""}`} style={{ transform: `translateX(${x(otherPeak.at)}px)` }} title={`The peak of ${overlay!.title}, ${estimate.bytes(otherPeak.bytes, overlay!.file)} at ${when(otherPeak.own, overlay!.file)}: put B here`}
           onPointerDown={(event) => event.stopPropagation()} onDblClick={(event) => event.stopPropagation()} onClick={() => choose({ b: otherPeak.own, other: overlay!.file.id })}><i>▼</i><span>{estimate.bytes(otherPeak.bytes, overlay!.file)}</span></button>
       )}
       {chosen && slider("from", "Start of the window", "from", start, (t) => choose({ from: Math.min(t, end - 1) }, false), () => choose({ from: null }))}
