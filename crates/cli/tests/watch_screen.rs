@@ -172,7 +172,7 @@ fn enter_opens_the_stack_of_a_site_and_the_callers_of_a_function() {
     assert!(line.ends_with("keep_blocks  holder.c:23 ← main"), "{line}");
     screen.press("/keep_blocks\r\r");
     let stack = screen.shows(&["live 293.0 KiB", "1,000 blocks", "Esc back"]);
-    assert!(stack.contains("← main") && stack.contains("→ malloc"), "{stack}");
+    assert!(stack.contains("programs/holder.c:23") && stack.contains("← main  "), "{stack}");
     screen.press("\x1b\x1b2/keep_in_thread\r");
     screen.shows(&["function (1 of"]);
     screen.press("\r");
@@ -446,7 +446,10 @@ fn a_server_that_leaks_shows_where() {
         first.is_some_and(|cells| cells[1].ends_with("KiB") && cells[4].contains("open:21"))
     });
     screen.press("7");
-    screen.shows(&["type (", "Vec<u64>"]);
+    screen.shows(&["type (", "HashMap<u64, server::Session>"]);
+    // The end of a whole stack: what the function called until memory was allocated.
+    screen.press("1\r\x1b[F");
+    screen.shows(&["Esc back", "  → "]);
     signal(server.id(), Signal::TERM);
     server.wait().unwrap();
     screen.shows(&["exited"]);
