@@ -1,15 +1,14 @@
 //! The first thing to know about a recording: how much was live at the peak, which site held most of it, and what grows steadily.
 
-use crate::call_trie::CallTrie;
 use crate::error::QueryError;
-use crate::grouping::{RowAmount, rows_of};
+use crate::grouping::largest_sites;
 use crate::growth::{GrowthOptions, GrowthSite, growth};
 use crate::measure::measure;
 use crate::names::{key_text, own_frame_of};
 use crate::query::{Query, metrics_of};
 use crate::teardown::before_teardown;
 use highwater_formats::json::FrameAnswer;
-use highwater_model::groups::{GroupBy, GroupKey, Metric, Row};
+use highwater_model::groups::{GroupBy, GroupKey, Metric};
 use highwater_store::history::Work;
 use serde::Serialize;
 
@@ -80,13 +79,8 @@ pub fn headline(query: &Query, work: &Work<'_>) -> Result<HeadlineAnswer, QueryE
     let (history, catalog) = (&query.history, query.history.catalog());
     let has_peak = history.recording().is_some() && metrics_of(history).contains(&Metric::Peak);
     let measured = measure(&query.measuring(if has_peak { Metric::Peak } else { Metric::Live }), false, work)?;
-    let trie = CallTrie::of(query)?;
-    let rows = rows_of(&measured, (catalog, &trie), GroupBy::Site, work)?;
-    let rank = |row: &&Row<RowAmount>| (row.figures.amount.value, row.figures.amount.blocks);
-    let top = rows
-        .iter()
-        .filter(|row| row.figures.amount.value > 0)
-        .max_by(|a, b| rank(a).cmp(&rank(b)).then(b.key.cmp(&a.key)));
+    let largest = largest_sites(&measured, 1, |amount| (amount.value, amount.blocks)).rows;
+    let top = largest.first().filter(|row| row.figures.amount.value > 0);
     let top = top.and_then(|row| {
         let stack = row.site()?;
         Some(HeadlineSite {

@@ -79,6 +79,7 @@ fn endpoint(name: &str) -> Option<Endpoint> {
             endpoints::live::snapshot(request, api.collector.as_deref(), &api.sources)
         }),
         "tree" => Endpoint::InLines(endpoints::tree),
+        "saved_page" => Endpoint::InLinesOfApi(saved_page),
         _ => return None,
     })
 }
@@ -163,10 +164,7 @@ impl Api {
     }
 
     fn send_saved(&self, request: &Request, exchange: &mut Exchange) -> io::Result<()> {
-        let choice = request.parameter("view").unwrap_or_default().trim_start_matches('#');
-        let chosen = parameters_of(choice).unwrap_or_default();
-        let source = chosen.iter().find(|(name, _)| name == "source").and_then(|(_, value)| value.parse().ok());
-        let source = source.unwrap_or(0);
+        let (choice, source) = choice_to_save(request);
         let name = save::file_name(self, source);
         let page = while_awaited(exchange, |work| {
             let _turn = self.turn(work)?;
@@ -215,6 +213,20 @@ impl Api {
         }
         exchange.end()
     }
+}
+
+/// The choice that a page is saved for, and its source.
+fn choice_to_save(request: &Request) -> (&str, usize) {
+    let choice = request.parameter("view").unwrap_or_default().trim_start_matches('#');
+    let chosen = parameters_of(choice).unwrap_or_default();
+    let source = chosen.iter().find(|(name, _)| name == "source").and_then(|(_, value)| value.parse().ok());
+    (choice, source.unwrap_or(0))
+}
+
+/// `saved_page`: the same as `save`, in lines with the progress.
+fn saved_page(api: &Api, request: &Request, work: &Work<'_>) -> Answered {
+    let (choice, source) = choice_to_save(request);
+    Ok(json!({ "file": save::file_name(api, source), "html": api.saved_page(choice, Some(source), work)? }))
 }
 
 /// One of the `MOST_AT_WORK` slots, taken until it is dropped.

@@ -5,6 +5,7 @@ import { choice, choose, DEFAULT, fragmentOf, type Choice } from "../choice";
 import { instant, when } from "../clock";
 import * as format from "../format";
 import { source } from "../sources";
+import { InstantMarks, neighbour } from "../instants";
 import { marksOf } from "./marks";
 import { shownPeak } from "./peak";
 import { AXIS } from "./plots";
@@ -128,10 +129,10 @@ export function Layer({ course, width, range }: { course: Course | null; width: 
     event.stopPropagation();
   };
 
-  const nudge = (value: number, set: (t: number) => void, remove?: () => void) => (event: KeyboardEvent) => {
+  const nudge = (value: number, set: (t: number) => void, remove?: () => void, next?: (step: 1 | -1) => number | null) => (event: KeyboardEvent) => {
     const by = Math.max(1, (span / width) * (event.shiftKey ? 20 : 2));
-    if (event.key === "ArrowLeft") set(clamp(value - by));
-    else if (event.key === "ArrowRight") set(clamp(value + by));
+    if (event.key === "ArrowLeft") set(next?.(-1) ?? clamp(value - by));
+    else if (event.key === "ArrowRight") set(next?.(1) ?? clamp(value + by));
     else if (event.key === "Home") set(begin);
     else if (event.key === "End") set(duration);
     else if ((event.key === "Delete" || event.key === "Backspace") && remove) remove();
@@ -145,7 +146,7 @@ export function Layer({ course, width, range }: { course: Course | null; width: 
     if (position < -1 || position > width + 1) return null;
     return (
       <div class={`handle handle-${name}`} style={{ transform: `translateX(${position}px)` }} role="slider" tabIndex={0} aria-label={label} aria-valuemin={begin} aria-valuemax={duration} aria-valuenow={t}
-        aria-valuetext={when(t)} title={`${label}: ${instant(t, span / width)}`} onPointerDown={grab(grip)} onKeyDown={nudge(t, set, remove)}>
+        aria-valuetext={when(t)} title={`${label}: ${instant(t, span / width)}`} onPointerDown={grab(grip)} onKeyDown={nudge(t, set, remove, grip === "a" ? neighbour : undefined)}>
         {(name === "a" || name === "b") && <span class="flag">{name.toUpperCase()}</span>}
       </div>
     );
@@ -166,6 +167,7 @@ export function Layer({ course, width, range }: { course: Course | null; width: 
       {marksOf(course, range, x, width).map((mark) => (
         <div class={`mark${mark.leftwards ? " mark-left" : ""}`} key={mark.key} style={{ transform: `translateX(${mark.x}px)` }} title={mark.title}><span style={{ top: `${mark.lane * 13}px` }}>{mark.text}</span></div>
       ))}
+      <InstantMarks x={x} width={width} />
       {peak && x(peak.at_ns) >= 0 && x(peak.at_ns) <= width && (
         <button type="button" class={`peak${x(peak.at_ns) > width - 150 ? " peak-left" : ""}`} style={{ transform: `translateX(${x(peak.at_ns)}px)` }} title={peak.title}
           onPointerDown={(event) => event.stopPropagation()} onDblClick={(event) => event.stopPropagation()} onClick={() => choose({ at: peak.goal })}><i>▼</i><span>peak {format.bytes(peak.bytes)}</span></button>

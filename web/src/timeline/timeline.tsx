@@ -46,7 +46,8 @@ function Course() {
   }, []);
   return (
     <section class="timeline" aria-label="Timeline" ref={frame}>
-      {width > 0 && (
+      {!answer.data && <div class="timeline-skeleton" aria-hidden="true">{answer.problem === null ? "Reading…" : "No timeline."}</div>}
+      {width > 0 && answer.data && (
         <div class="timeline-plots">
           <Plots course={answer.data} width={width} range={range} />
           <Layer course={answer.data} width={plotWidth} range={range} />

@@ -12,7 +12,7 @@ import { about } from "../question";
 import { source } from "../sources";
 import { functionOf, nameOf, ownFrame, Stack } from "../stack";
 import { Table, type Column } from "../table";
-import { StatusLine } from "../status";
+import { Nothing, StatusLine } from "../status";
 import type { Subject } from "../subject";
 
 const SORTS: { [column: string]: string } = { size: "size", allocated: "time", lifetime: "lifetime", address: "address" };
@@ -51,7 +51,7 @@ export function BlocksView() {
       </div>
       <div class="split">
         <Table label="Blocks" columns={source.value?.tasks?.length ? COLUMNS : WITHOUT_TASKS} count={pages.count} row={pages.row} need={pages.need} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}
-          selected={picked} onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={pages.answer.question ?? ""} empty={data ? "No block matches." : ""} subject={subjectOfBlock} />
+          selected={picked} onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={pages.answer.question ?? ""} empty={data ? <Nothing isOfA={!named} /> : ""} subject={subjectOfBlock} />
         {block && (
           <><Separator /><aside class="picked" aria-label="The chosen block">
             <h2>{clean(block.address)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
