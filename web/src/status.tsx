@@ -15,10 +15,9 @@ const PATIENCE = 1000;
 
 export function StatusLine({ answer }: { answer: Answer<unknown> }) {
   const { waiting, problem, data } = answer;
-  if (serverGone.value && (problem !== null || waiting)) {
-    // Without an answer nothing is known, and that is not the same as nothing being there.
-    return data === null ? <p class="told problem" role="status">Not known: the server does not answer.</p> : <p class="told" role="status">The server has ended: this is the last state.</p>;
-  }
+  if (serverGone.value && data !== null) return <p class="told" role="status">The server has ended: this is the last state.</p>;
+  // Without an answer nothing is known, and that is not the same as nothing being there.
+  if (serverGone.value && (problem !== null || waiting)) return <p class="told problem" role="status">Not known: the server does not answer.</p>;
   // The top of the page already says what is wrong with a file.
   if (problem !== null && !serverGone.value && !source.value?.problem) {
     return <p class="told problem" role="status">{problem}{answer.again && <> <button type="button" class="quiet" onClick={answer.again}>Ask again</button></>}</p>;

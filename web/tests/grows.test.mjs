@@ -21,7 +21,7 @@ test("the page follows a recording that grows, and an instant that was chosen st
   await until("the figures follow", async () => (await allocated()) > first);
 
   // Functions have names, in the page and in the terminal, before the recorder has written any.
-  const functionsOf = () => new Map(json("report", file, "--by", "function", "--metric", "allocated", "--top", "0").functions.map((each) => [each.function ?? each.key, each]));
+  const functionsOf = () => new Map(json("report", file, "--by", "function", "--metric", "allocated", "--top", "0").functions.map((each) => [each.name, each]));
   const early = [...functionsOf().keys()];
   assert.ok(early.some((name) => /server::/.test(name)), early.join(" "));
   const inPage = (await api(view, "rows?by=function&metric=allocated&limit=200")).rows.map((each) => each.key);

@@ -9,9 +9,9 @@ use highwater_store::history::Work;
 use serde::Serialize;
 
 /// The most instants, with the chosen one. Each adds some hundred kilobytes.
-const MOST: usize = 9;
+const MOST: usize = 7;
 /// The most of them that are marks.
-const MOST_MARKS: usize = 3;
+const MOST_MARKS: usize = 2;
 
 /// An instant that a saved page has answers of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
