@@ -46,7 +46,7 @@ export function App() {
           {source.value && (has("timeline") || hasMetric) && view !== "live" && <MeasureChoice />}
         </div>
       </nav>
-      {view !== "live" && !isOfWholeFile && source.value && <div class="bar choices">{hasFilters && <><MemoryKinds /><Filters /></>}<WindowLine /></div>}
+      {view !== "live" && !isOfWholeFile && source.value && <div class="bar choices">{hasFilters && <><MemoryKinds /><Filters /></>}<WindowLine /><SavedInstants /></div>}
       <div class="view-and-source">
       <main class="view" aria-labelledby={`tab-${view}`}>
         {known && source.value === null && view !== "live" ? <p class="nothing">{sources.value!.length ? "There is no such file any more: choose one above." : "Nothing is open yet."}</p> : known && view ? LIST[view].show() : !sourcesProblem.value && !serverGone.value && <p class="nothing">Opening…</p>}
@@ -181,7 +181,6 @@ function WindowLine() {
       {chosen && <button type="button" class="quiet" title="The whole recording again (x)" onClick={() => choose({ from: null, to: null })}>all</button>}
       <span class="instant-a">A <b>{typeof at === "string" ? peakAnd(at, a) : when(a ?? end)}</b></span>
       {b !== null ? <span class="instant-b">B <b>{typeof b === "string" ? peakAnd(b, instantB, other.value) : when(instantB ?? 0, other.value)}</b></span> : null}
-      <SavedInstants />
       <button type="button" class="quiet" title="Put A at the peak (p)" onClick={() => choose({ at: "peak" })}>A to peak</button>
       {file.rss_peak && <button type="button" class="quiet" title="Put A where RSS is highest (r)" onClick={() => choose({ at: "rss-peak" })}>to RSS peak</button>}
       <button type="button" class="quiet" title="Put A at the end of the window (e)" onClick={() => choose({ at: "end" })}>to end</button>

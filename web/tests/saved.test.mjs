@@ -95,6 +95,7 @@ test("a saved page has several instants, and A comes to rest at one of them", as
   const path = join(place, "instants.html");
   highwater("view", file, "--save", path);
   const offline = await reopened(path);
+  assert.doesNotMatch(await offline.locator(".facts").textContent(), /being read/);
   const list = offline.locator("#saved-instant");
   const instants = await list.locator("option").evaluateAll((options) => options.map((each) => ({ at: each.value, text: each.textContent })));
   assert.ok(instants.length >= 5 && instants.length <= 9, `${instants.length}`);

@@ -124,7 +124,7 @@ const INDEX_PART: f64 = 0.4;
 pub fn all(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<Value, QueryError> {
     let chosen = parameters_of(wanted.choice).map_err(|problem| QueryError::bad(problem.to_string()))?;
     let mut answers = Map::new();
-    answers.insert("sources".to_owned(), endpoints::sources::answer(&api.sources, work)?);
+    api.sources.look_again(work)?;
     let ids: Vec<usize> = match wanted.source {
         Some(id) => vec![api.sources.get(id)?.id],
         None => api.sources.all().iter().map(|source| source.id).collect(),
@@ -154,6 +154,8 @@ pub fn all(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<Value
             Err(_) => continue,
         }
     }
+    // Now that they are indexed, the page does not say that they are still being read.
+    answers.insert("sources".to_owned(), endpoints::sources::answer(&api.sources, work)?);
     let chosen = ChosenSource { source: wanted.source.or(ids.first().copied()), parameters: chosen };
     questions.extend(comparisons(&files, &chosen));
     let mut instants = Map::new();
