@@ -13,6 +13,10 @@ export interface Answer<T> {
   waiting: boolean;
   progress: Progress | null;
   problem: string | null;
+  /** Stops waiting; the server stops working on it. */
+  cancel?: () => void;
+  /** Asks again what was cancelled. */
+  again?: () => void;
 }
 
 export interface Question {
@@ -42,6 +46,7 @@ export function useAnswer<T>(question: Question | null, pause = 0): Answer<T> {
   // A file that grew answers otherwise; a server that is back is asked again.
   const key = text === null ? null : `${text}#${revision.value}`;
   const again = serverGone.value;
+  const [tries, setTries] = useState(0);
   useEffect(() => {
     if (key === null || question === null) {
       setAnswer(NOTHING);
@@ -52,7 +57,13 @@ export function useAnswer<T>(question: Question | null, pause = 0): Answer<T> {
       return;
     }
     const abort = new AbortController();
-    setAnswer({ ...latest.current, waiting: true, progress: null });
+    const cancel = () => {
+      abort.abort();
+      close();
+      setAnswer({ ...NOTHING, data: latest.current.data, question: latest.current.question, problem: "cancelled", again: () => setTries((now) => now + 1) });
+    };
+    const before = { data: latest.current.data, question: latest.current.question };
+    setAnswer({ ...NOTHING, ...before, waiting: true, cancel });
     open.value += 1;
     let isOpen = true;
     const close = () => {
@@ -62,7 +73,7 @@ export function useAnswer<T>(question: Question | null, pause = 0): Answer<T> {
     const timer = window.setTimeout(async () => {
       try {
         const data = await ask<T>(question.path, question.parameters, abort.signal, (progress) => {
-          if (!abort.signal.aborted) setAnswer({ ...latest.current, waiting: true, progress });
+          if (!abort.signal.aborted) setAnswer({ ...NOTHING, ...before, waiting: true, progress, cancel });
         });
         if (abort.signal.aborted) return;
         remember(key, data);
@@ -82,6 +93,6 @@ export function useAnswer<T>(question: Question | null, pause = 0): Answer<T> {
       abort.abort();
       close();
     };
-  }, [key, again]);
+  }, [key, again, tries]);
   return answer;
 }

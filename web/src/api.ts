@@ -1,6 +1,6 @@
 // One question to the server: progress while it works, its answer, or one line that tells why there is none.
 import { computed, signal } from "@preact/signals";
-import { isSavedChoice } from "./choice";
+import { placeInSaved } from "./choice";
 import { keepShortNames } from "./names";
 import { saved, savedAnswer } from "./saved";
 import { withStacks, type StackTable } from "./stacks";
@@ -21,11 +21,13 @@ export class Failure extends Error {
 export const server = signal<"answers" | "silent" | "another">("answers");
 export const serverGone = computed(() => server.value !== "answers");
 
+if (saved) keepShortNames(saved);
+
 export async function ask<T>(path: string, parameters: URLSearchParams, signal: AbortSignal, progress?: (progress: Progress) => void): Promise<T> {
   if (saved) {
-    const answer = savedAnswer(path, parameters);
-    if (answer === undefined || !isSavedChoice(path)) throw new Failure("not in this saved page");
-    keepShortNames(answer);
+    const place = placeInSaved(path, parameters.get("metric"));
+    const answer = place === null ? undefined : savedAnswer(path, parameters, place.at);
+    if (answer === undefined) throw new Failure(place?.at ? "this saved page has it only of the instant at which it was saved" : "not in this saved page");
     return answer as T;
   }
   const asked = new URLSearchParams(parameters);

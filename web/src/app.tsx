@@ -3,15 +3,17 @@ import { open } from "./answer";
 import type { Measure, Metric } from "./answers";
 import { server, serverGone } from "./api";
 import { length, unit, when } from "./clock";
-import { choice, choose, DEFAULT, fragmentOf, type NamedInstant, ignored, isSavedChoice, parseChoice } from "./choice";
+import { choice, choose, DEFAULT, type NamedInstant, ignored, placeInSaved, parseChoice } from "./choice";
 import { Filters } from "./filters";
 import * as format from "./format";
 import { Help, helpShown } from "./help";
 import { MemoryKinds } from "./kinds";
+import { SavedInstants } from "./instants";
 import { ContextMenu } from "./menu";
 import { CopyLink } from "./link";
 import { clean } from "./names";
 import { saved, savedChoice } from "./saved";
+import { SavePage } from "./save_page";
 import { SourcePanel } from "./source";
 import { growing, has, isObjectLog, metric, metrics, other, source, sources, sourcesProblem, titleOf } from "./sources";
 import { instantOf, instantOfB, showRange, wholeRange } from "./timeline/range";
@@ -45,7 +47,7 @@ export function App() {
           {source.value && (has("timeline") || hasMetric) && isOfFile && <MeasureChoice />}
         </div>
       </nav>
-      {isOfFile && !isOfWholeFile && source.value && <div class="bar choices">{hasFilters && <><MemoryKinds /><Filters /></>}<WindowLine /></div>}
+      {isOfFile && !isOfWholeFile && source.value && <div class="bar choices">{hasFilters && <><MemoryKinds /><Filters /></>}<WindowLine /><SavedInstants /></div>}
       <div class="view-and-source">
       <main class="view" aria-labelledby={`tab-${view}`}>
         {known && source.value === null && isOfFile ? <p class="nothing">{sources.value!.length ? "There is no such file any more: choose one above." : "Nothing is open yet."}</p> : known && view ? LIST[view].show() : !sourcesProblem.value && !serverGone.value && <p class="nothing">Opening…</p>}
@@ -75,7 +77,7 @@ function Header() {
       <span class="stretch" />
       {saved && <span class="saved-note" title="This page is a file: it has the data of one choice inside">saved page{saved.saved ? `, ${saved.saved.slice(0, 10)}` : ""}</span>}
       {!saved && file && !serverGone.value && <CopyLink />}
-      {!saved && file && !serverGone.value && <a class="button" href={`api/1/save?${new URLSearchParams({ view: fragmentOf(choice.value) })}`} download>Save page</a>}
+      {!saved && file && !serverGone.value && <SavePage />}
       <button type="button" aria-pressed={safe.value} title="Colours that everybody can tell apart (c)" onClick={() => choose({ palette: safe.value ? "" : "safe" })}>◑ safe colours</button>
       <button type="button" title="Light or dark (d)" onClick={() => choose({ theme: dark.value ? "light" : "dark" })}>{dark.value ? "☀ light" : "☾ dark"}</button>
       <button type="button" title="All keys (?)" aria-label="Help: all keys" onClick={() => (helpShown.value = true)}>?</button>
@@ -94,6 +96,14 @@ function factsOf(): string {
   return parts.join(" · ");
 }
 
+/** The places of damage that are named one by one. */
+const SHOWN_DAMAGE = 3;
+
+/** Which part of a file is missing. */
+function damagedBytes({ offset, length }: { offset: number; length: number }): string {
+  return length > 1 ? `bytes ${format.count(offset)} to ${format.count(offset + length - 1)}` : `at byte ${format.count(offset)}`;
+}
+
 /** What went wrong, a line each. The page goes on with what it has. */
 function Problems() {
   const file = source.value;
@@ -104,8 +114,8 @@ function Problems() {
   if (ignored.value.length) lines.push(`This link has ${ignored.value.length === 1 ? "a part that makes" : "parts that make"} no sense and ${ignored.value.length === 1 ? "is" : "are"} left out: ${ignored.value.map((part) => clean(part)).join(", ")}`);
   if (file?.problem) lines.push(clean(file.problem.includes(file.path) ? file.problem : `${file.path}: ${file.problem}`));
   const damage = file?.damage ?? [];
-  if (damage.length) lines.push(`The file is damaged in ${damage.length === 1 ? "one place" : `${format.count(damage.length)} places`}: ${clean(damage[0].what)} at byte ${format.count(damage[0].offset)}${damage.length > 1 ? ", …" : ""}. What is undamaged is shown.`);
-  const elsewhere = saved !== null && !isSavedChoice("overview");
+  if (damage.length) lines.push(`The file is damaged in ${damage.length === 1 ? "one place" : `${format.count(damage.length)} places`}: ${damage.slice(0, SHOWN_DAMAGE).map((each) => `${clean(each.what)}, ${damagedBytes(each)}`).join("; ")}${damage.length > SHOWN_DAMAGE ? "; …" : ""}. What is undamaged is shown.`);
+  const elsewhere = saved !== null && placeInSaved("overview") === null;
   if (!lines.length && !elsewhere) return null;
   return (
     <div class="problems" role="alert">

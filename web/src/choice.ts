@@ -2,7 +2,7 @@
 // links work; the rest of the page is a function of it and of what the server answers.
 import { computed, signal } from "@preact/signals";
 import type { Measure, Metric, Nanos } from "./answers";
-import { savedChoice } from "./saved";
+import { nearestInstant, saved, savedChoice, savedInstants } from "./saved";
 import { VIEWS, type View } from "./views/keys";
 
 export const METRICS: Metric[] = ["live", "peak", "own-peak", "allocated", "allocations", "freed", "leaked", "temporary"];
@@ -233,6 +233,7 @@ function chosenInAddress(): Choice {
   const wrong: string[] = [];
   const chosen = parseChoice(location.hash || savedChoice(), wrong);
   ignored.value = wrong;
+  if (saved && location.hash) chosen.at = resting(chosen.source, chosen.at);
   return chosen;
 }
 
@@ -243,12 +244,30 @@ export const choice = signal<Choice>(chosenInAddress());
 /** What a saved page has is of one window, one instant of it, and certain filters; of another file, of all of it. */
 const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], processes: ["tree_from", "tree_to"], types: [], timeline: ["filters"], bands: ["filters", "allocators", "raw_names"], rss: ["at", "allocators", "raw_names"], "rss/map": ["at", "allocators", "raw_names"], peak: ["from", "to", "filters"], headline: ["from", "to", "filters", "allocators", "raw_names"], compare: ["from", "to", "filters", "allocators", "raw_names"] };
 
-/** Whether the answers of a saved page are answers to what is chosen now. */
-export function isSavedChoice(path: string): boolean {
+/** Where a saved page has the answer to a question about what is chosen now: `at` is the instant, if it is not the one that it was saved at. */
+export function placeInSaved(path: string, metric: string | null = null): { at: Nanos | null } | null {
   const names = path.startsWith("image/") ? [] : OF_THE_CHOICE[path] ?? ["from", "to", "at", "filters", "allocators", "raw_names"];
   const then = parseChoice(savedChoice());
   const expected = then.source === choice.value.source ? then : DEFAULT;
-  return names.every((name) => String(choice.value[name]) === String(expected[name]));
+  const others = names.filter((name) => String(choice.value[name]) !== String(expected[name]));
+  if (others.some((name) => name !== "at")) return null;
+  const { at, source } = choice.value;
+  if (others.length === 0 || !dependsOnInstant(path, metric, expected.at)) return { at: null };
+  return typeof at === "number" && savedInstants(source).some((each) => each.at_ns === at) ? { at } : null;
+}
+
+/** Whether an answer is another one if A moves. Most metrics are those of the window; growth is judged at its end, or before the tear-down. */
+function dependsOnInstant(path: string, metric: string | null, then: Instant): boolean {
+  if (path === "growth") return (choice.value.at === "end") !== (then === "end");
+  return metric === null || metric === "live" || metric === "own-peak";
+}
+
+/** The instant at which A comes to rest: in a saved page, one of those that it has. */
+function resting(source: number, at: Instant): Instant {
+  if (saved === null || at === DEFAULT.at && parseChoice(savedChoice()).at === DEFAULT.at) return at;
+  const nearest = nearestInstant(source, at);
+  if (nearest === null) return at;
+  return nearest.is_chosen ? parseChoice(savedChoice()).at : nearest.at_ns;
 }
 
 /** Things that follow from others: another file has other times, another view has other rows. */
@@ -275,6 +294,7 @@ export function choose(changes: Partial<Choice>, step = true): void {
     for (const forgotten of FORGOTTEN[name] ?? []) (next as unknown as { [key: string]: unknown })[forgotten] = DEFAULT[forgotten];
   }
   Object.assign(next, changes);
+  if (changes.at !== undefined) next.at = resting(next.source, changes.at);
   const fragment = `#${fragmentOf(next)}`;
   if (fragment === `#${fragmentOf(choice.value)}`) return;
   choice.value = next;

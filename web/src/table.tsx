@@ -29,7 +29,7 @@ interface Props<Row> {
   /** What the menu of a row is about. */
   subject?: (row: Row) => Subject | null;
   rowHeight?: number;
-  empty?: string;
+  empty?: ComponentChildren;
   /** Another one starts at the top again. */
   identity?: string;
 }

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { choiceOf, EXAMPLES, figures, folder, HIGHWATER, json, page, settled, until, viewer } from "./support.mjs";
+import { api, choiceOf, EXAMPLES, figures, folder, HIGHWATER, json, page, settled, until, viewer } from "./support.mjs";
 
 test("the page follows a recording that grows, and an instant that was chosen stays where it is", async () => {
   const file = join(folder(), "growing.hw");
@@ -20,6 +20,13 @@ test("the page follows a recording that grows, and an instant that was chosen st
   const first = await allocated();
   await until("the figures follow", async () => (await allocated()) > first);
 
+  // Functions have names, in the page and in the terminal, before the recorder has written any.
+  const functionsOf = () => new Map(json("report", file, "--by", "function", "--metric", "allocated", "--top", "0").functions.map((each) => [each.name, each]));
+  const early = [...functionsOf().keys()];
+  assert.ok(early.some((name) => /server::/.test(name)), early.join(" "));
+  const inPage = (await api(view, "rows?by=function&metric=allocated&limit=200")).rows.map((each) => each.key);
+  assert.ok(inPage.some((name) => /server::/.test(name)), inPage.join(" "));
+
   // An instant that lies behind: its figure stays.
   await opened.locator(".layer").click({ position: { x: 200, y: 90 } });
   await settled(opened);
@@ -32,6 +39,8 @@ test("the page follows a recording that grows, and an instant that was chosen st
   assert.equal((await figures(opened)).live_bytes, live_bytes);
 
   await ended;
+  const late = functionsOf();
+  for (const name of [...early, ...inPage]) assert.ok(late.has(name), `${name} is called otherwise at the end`);
   const whole = json("report", file, "--at", `${at}ns`);
   await until("the last event is there", async () => (await allocated()) === json("report", file).totals.allocated_bytes);
   assert.equal((await figures(opened)).live_bytes, whole.totals.live_bytes);

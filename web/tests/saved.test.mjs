@@ -3,7 +3,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { bytes, coloursOf, dragTimeline, figures, folder, go, highwater, json, page, recording, rows, settled, viewer } from "./support.mjs";
+import { bytes, choiceOf, coloursOf, dragTimeline, figures, folder, go, highwater, json, page, recording, rows, settled, viewer } from "./support.mjs";
 
 const file = recording("service.hw");
 const place = folder();
@@ -89,6 +89,80 @@ test("a page saved by the command has every metric, rows, leaks, and says what i
   await go(offline, "view=flame&focus=service::handle");
   assert.match(await offline.locator(".flame-view").textContent(), /not in this saved page/);
   await offline.done();
+});
+
+test("a saved page has several instants, and A comes to rest at one of them", async () => {
+  const path = join(place, "instants.html");
+  highwater("view", file, "--save", path);
+  const offline = await reopened(path);
+  assert.doesNotMatch(await offline.locator(".facts").textContent(), /being read/);
+  const list = offline.locator("#saved-instant");
+  const instants = await list.locator("option").evaluateAll((options) => options.map((each) => ({ at: each.value, text: each.textContent })));
+  assert.ok(instants.length >= 5 && instants.length <= 9, `${instants.length}`);
+  assert.ok(instants.some((each) => /\(peak\)/.test(each.text)) && instants.some((each) => /\(end\)/.test(each.text)));
+  for (const { at, text } of instants) {
+    await go(offline, "view=overview");
+    await list.selectOption(at);
+    await settled(offline);
+    const report = json("report", file, "--at", /\(peak\)/.test(text) ? "peak" : `${at}ns`, "--by", "function", "--top", "5");
+    assert.equal((await figures(offline)).live_bytes, report.totals.live_bytes, text);
+    assert.equal(await offline.locator(".problems").count(), 0, text);
+    if (report.totals.live_bytes === 0) continue;
+    await offline.getByRole("tab", { name: "Table" }).click();
+    await offline.locator("#by").selectOption("function");
+    await settled(offline);
+    assert.equal((await rows(offline))[0][2], bytes(report.functions[0].live_bytes), text);
+    await offline.getByRole("tab", { name: "Flame graph" }).click();
+    await settled(offline);
+    assert.ok((await coloursOf(offline, ".flame-canvas")) > 3, text);
+  }
+  // A click, a drag and the keys go from one saved instant to another.
+  await go(offline, "view=overview");
+  const isSaved = () => instants.some((each) => each.at === choiceOf(offline).get("at")) || choiceOf(offline).get("at") === null;
+  await offline.locator(".layer").click({ position: { x: 333, y: 90 } });
+  await settled(offline);
+  assert.ok(isSaved(), choiceOf(offline).get("at"));
+  assert.ok((await figures(offline)).live_bytes !== undefined);
+  const before = Number(await list.inputValue());
+  await offline.locator(".handle-a").focus();
+  await offline.keyboard.press("ArrowRight");
+  await settled(offline);
+  const now = Number(await list.inputValue());
+  assert.equal(now, Math.min(...instants.map((each) => Number(each.at)).filter((at) => at > before)), "the next one");
+  // What a page has only of the instant at which it was saved says so.
+  await offline.getByRole("tab", { name: "Blocks" }).click();
+  await settled(offline);
+  assert.match(await offline.locator(".told.problem").first().textContent(), /only of the instant at which it was saved/);
+  // What does not depend on the instant is there.
+  await offline.getByRole("tab", { name: "Flame graph" }).click();
+  await offline.locator("#metric").selectOption("allocated");
+  await settled(offline);
+  assert.ok((await coloursOf(offline, ".flame-canvas")) > 3);
+  await offline.done();
+});
+
+test("saving shows how far it is, and can be cancelled", async () => {
+  const view = await viewer([file]);
+  const opened = await page(view);
+  await opened.evaluate(() => {
+    const real = window.fetch;
+    window.given = 0;
+    window.fetch = (address, options) => {
+      if (!String(address).includes("/saved_page?")) return real(address, options);
+      options.signal.addEventListener("abort", () => { window.given += 1; });
+      const line = `${JSON.stringify({ progress: 0.43, what: "collecting answers" })}\n`;
+      // The server is at work, and never done.
+      const body = new ReadableStream({ start(to) { to.enqueue(new TextEncoder().encode(line)); options.signal.addEventListener("abort", () => to.error(options.signal.reason)); } });
+      return Promise.resolve(new Response(body, { headers: { "content-type": "application/x-ndjson" } }));
+    };
+  });
+  await opened.locator("#save-page").click();
+  await opened.getByText("saving 43%").waitFor();
+  await opened.locator("#cancel-save").click();
+  await opened.locator("#save-page").waitFor();
+  assert.equal(await opened.evaluate(() => window.given), 1);
+  assert.equal(await opened.locator(".save-problem").count(), 0);
+  await opened.done();
 });
 
 test("several files are saved together: object logs with their types, images with their treemaps, and two compared", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { copyFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { api, figures, folder, go, highwater, json, page, recording, rows, settled, viewer } from "./support.mjs";
+import { api, coloursOf, count, figures, folder, go, highwater, json, page, recording, rows, settled, viewer } from "./support.mjs";
 
 test("names that would do harm are only ever text", async () => {
   const view = await viewer([recording("hostile.hw")]);
@@ -42,7 +42,10 @@ test("names that would do harm are only ever text", async () => {
 test("a damaged recording is shown as far as it goes, and the damage is told", async () => {
   const view = await viewer([recording("damaged.hw")]);
   const opened = await page(view, "at=end");
-  assert.match(await opened.locator(".problems").textContent(), /damaged/);
+  const { damage } = (await api(view, "sources")).sources[0];
+  const told = await opened.locator(".problems").textContent();
+  assert.match(told, /damaged/);
+  assert.ok(told.includes(count(damage[0].offset)) && told.includes(count(damage[0].offset + damage[0].length - 1)), told);
   assert.equal((await figures(opened)).live_bytes, json("report", recording("damaged.hw")).totals.live_bytes);
   await opened.done();
 });
@@ -59,6 +62,53 @@ test("an empty recording, and one that is none", async () => {
   await go(opened, "source=1");
   assert.ok((await figures(opened)).peak_bytes > 0);
   await opened.done();
+});
+
+test("where nothing is live, each view says so and leads to the peak", async () => {
+  const view = await viewer([recording("service.hw")]);
+  const opened = await page(view);
+  for (const name of ["overview", "flame", "table", "blocks", "leaks"]) {
+    await go(opened, `view=${name}&at=0`);
+    assert.match(await opened.locator("main").textContent(), /Nothing is live at A \(0 B\): the peak of \S+ \S+ is at/, name);
+  }
+  await opened.locator("main").getByRole("button", { name: "Go there" }).click();
+  await settled(opened);
+  assert.ok((await rows(opened)).length > 0);
+  await go(opened, "view=table&filter=size:1000000000000..");
+  assert.match(await opened.locator("main").textContent(), /Nothing passes the filters at A/);
+  await opened.getByRole("button", { name: "Remove them" }).click();
+  await settled(opened);
+  assert.ok((await rows(opened)).length > 0);
+  await opened.done();
+});
+
+test("a long question can be cancelled and asked again, and the timeline waits without a curve", async () => {
+  const view = await viewer([recording("service.hw")]);
+  const opened = await page(view);
+  await opened.evaluate(() => {
+    const real = window.fetch;
+    window.isHeld = true;
+    window.fetch = (address, options) => {
+      if (!window.isHeld || !/\/(tree|timeline)\?/.test(String(address))) return real(address, options);
+      return new Promise((_, reject) => options.signal.addEventListener("abort", () => reject(options.signal.reason)));
+    };
+  });
+  await opened.keyboard.press("2");
+  await opened.locator(".flame-view").getByRole("button", { name: "Cancel" }).click();
+  await opened.locator(".flame-view").getByText("cancelled").waitFor();
+  await opened.evaluate(() => { window.isHeld = false; });
+  await opened.locator(".flame-view").getByRole("button", { name: "Ask again" }).click();
+  await settled(opened);
+  assert.ok((await coloursOf(opened, ".flame-canvas")) > 3);
+  await opened.done();
+  // Before the first answer, no axis pretends to know something.
+  const waiting = await page(view, "view=table", { serviceWorkers: "block" });
+  await waiting.route(/\/api\/1\/timeline/, () => {});
+  await waiting.evaluate(() => location.reload());
+  await waiting.locator(".timeline-skeleton").waitFor();
+  assert.match(await waiting.locator(".timeline").textContent(), /Reading…/);
+  assert.equal(await waiting.locator(".timeline-plots").count(), 0);
+  await waiting.done();
 });
 
 test("a deep recursion is shown in all views, and an answer over its limit is told", async () => {
@@ -134,6 +184,7 @@ test("a server that is killed is told, and what was on the page stays", async ()
   await view.stop();
   await opened.locator(".problems").waitFor({ timeout: 15_000 });
   assert.match(await opened.locator(".problems").textContent(), /does not answer/);
+  await opened.locator("main").getByText("The server has ended: this is the last state.").first().waitFor();
   assert.deepEqual(await figures(opened), before);
   await opened.done();
 });

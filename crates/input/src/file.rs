@@ -2,6 +2,7 @@
 
 use crate::error::InputError;
 use crate::format::{Format, Read, ReadHistory, ReadState, SNIFFED, WrittenState, recognize};
+use crate::growing::with_names;
 use crate::image::ImageFormat;
 use crate::import::write_history;
 use crate::problems::Problems;
@@ -65,7 +66,7 @@ pub fn open_while(path: &Path, progress: &mut ProgressCallback<'_>) -> Result<In
     let Sniffed { format, start, rest: content } = sniff(path)?;
     match format.read() {
         Read::Recording => {
-            let recording = read_recording(path, start, content)?;
+            let recording = with_names(read_recording(path, start, content)?);
             Ok(InputFile::new(path, format, OpenedContent::Recording(Arc::new(recording)), Problems::default()))
         }
         Read::History(_) => {

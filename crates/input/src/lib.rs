@@ -17,6 +17,7 @@ mod error;
 mod events;
 mod file;
 mod format;
+mod growing;
 mod heaptrack;
 mod hw;
 pub mod image;

@@ -7,6 +7,8 @@ use crate::stacks::MOST_FRAMES;
 use highwater_model::groups::{self, Addend, GroupBy, GroupKey, NO_TASK, Row};
 use highwater_model::{ByteSum, Catalog, ElementSum, Figures, StackId, StringId, Tag};
 use highwater_store::history::Work;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The amount of a row, and its figures where they are known.
@@ -67,6 +69,39 @@ pub fn sites(measured: &Measured) -> Box<dyn Iterator<Item = (StackId, RowAmount
             Box::new(sums.into_iter().map(|(stack, amount)| (stack, RowAmount { amount, figures: None })))
         }
     }
+}
+
+/// The largest sites, and what all sites have together.
+pub struct LargestSites {
+    /// The largest, in order.
+    pub rows: Vec<Row<RowAmount>>,
+    /// How many sites there are.
+    pub count: usize,
+    /// The amount of all of them.
+    pub sum: Amount,
+}
+
+/// The `count` largest sites by a rank; of equal ones, the first. All sites are ranked, but only these get a row with its figures: a recording may have hundreds
+/// of thousands.
+pub fn largest_sites<R: Ord>(measured: &Measured, count: usize, rank: impl Fn(&Amount) -> R) -> LargestSites {
+    let mut sum = Amount::default();
+    let mut ranked: Vec<(Reverse<R>, StackId)> = Vec::new();
+    for (stack, RowAmount { amount, .. }) in sites(measured).filter(|(_, row)| !row.amount.is_nothing()) {
+        sum.add(amount);
+        ranked.push((Reverse(rank(&amount)), stack));
+    }
+    let all = ranked.len();
+    if count < all {
+        ranked.select_nth_unstable(count);
+        ranked.truncate(count);
+    }
+    ranked.sort_unstable();
+    let places: FxHashMap<StackId, usize> = ranked.iter().map(|(_, stack)| *stack).zip(0..).collect();
+    let mut rows: Vec<(usize, Row<RowAmount>)> = sites(measured)
+        .filter_map(|(stack, amount)| Some((*places.get(&stack)?, row(GroupKey::Site(stack), amount))))
+        .collect();
+    rows.sort_unstable_by_key(|(place, _)| *place);
+    LargestSites { rows: rows.into_iter().map(|(_, row)| row).collect(), count: all, sum }
 }
 
 /// Rows by function, file, module or line. Of each stack, the innermost frames count.

@@ -180,6 +180,8 @@ pub fn measure(query: &Query, by_owner: bool, work: &Work<'_>) -> Result<Arc<Mea
     let by_figures = query.metric != Metric::Leaked && !filter.needs_blocks() && (filter.is_open() || !by_owner);
     let Query { window, at, metric, filters, .. } = query;
     let filters: Vec<String> = filters.iter().map(ToString::to_string).collect();
+    // Other metrics are the same at every instant.
+    let at = matches!(metric, Metric::Live | Metric::OwnPeak).then_some(at);
     let key = format!("{window:?} {at:?} {metric:?} {by_figures} {filters:?}");
     let make = || if by_figures { by_figures_of(query, filter) } else { by_blocks(query, &filter, work) };
     query.history.cached(key, make, |measured| match &measured.amounts {

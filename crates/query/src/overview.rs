@@ -1,11 +1,10 @@
 //! Key figures, top lists, and anomalies in plain words.
 
 use crate::WindowAnswer;
-use crate::call_trie::CallTrie;
 use crate::compiled_filter::CompiledFilter;
 use crate::error::QueryError;
 use crate::figures::{FigureMap, RowAnswer};
-use crate::grouping::{RowAmount, rows_of};
+use crate::grouping::largest_sites;
 use crate::measure::{Amounts, Figured, measure};
 use crate::query::Query;
 use crate::stacks::no_stacks;
@@ -64,7 +63,6 @@ pub struct TopRows {
 /// Key figures and top lists of the window.
 pub fn overview(query: &Query, work: &Work<'_>) -> Result<OverviewAnswer, QueryError> {
     let catalog = query.history.catalog();
-    let trie = CallTrie::of(query)?;
     let mut stacks = no_stacks([&**catalog]);
     let mut top = TopRows::default();
     let mut figures = FigureMap::default();
@@ -79,10 +77,7 @@ pub fn overview(query: &Query, work: &Work<'_>) -> Result<OverviewAnswer, QueryE
             continue;
         }
         let measured = measure(&measuring, false, work)?;
-        let mut rows = rows_of(&measured, (catalog, &trie), GroupBy::Site, work)?;
-        let rank = |row: &Row<RowAmount>| (row.figures.amount.value, row.figures.amount.blocks);
-        rows.sort_by(|a, b| rank(b).cmp(&rank(a)).then(a.key.cmp(&b.key)));
-        rows.truncate(ROWS);
+        let rows = largest_sites(&measured, ROWS, |amount| (amount.value, amount.blocks)).rows;
         rows.iter().filter_map(Row::site).try_for_each(|stack| stacks.add(0, stack))?;
         let rows = RowAnswer::table(&rows, &measured, (catalog, &query.naming), GroupBy::Site, &stacks);
         match metric {

@@ -3,7 +3,7 @@
 use crate::call_trie::CallTrie;
 use crate::error::QueryError;
 use crate::figures::{FigureMap, RowAnswer};
-use crate::grouping::{RowAmount, elements_by_type, rows_of};
+use crate::grouping::{RowAmount, elements_by_type, largest_sites, rows_of};
 use crate::measure::{Amount, measure_by};
 use crate::names::{Search, is_found, key_text};
 use crate::query::Query;
@@ -28,6 +28,18 @@ pub enum RowOrder {
     Total,
     /// By the mean size of a block.
     Average,
+}
+
+impl RowOrder {
+    /// What rows are sorted by: its own amount, and the one including callees.
+    fn rank(self, own: Amount, total: Amount) -> (u64, u64, u64) {
+        match self {
+            Self::Value => (own.value, total.value, own.blocks),
+            Self::Blocks => (own.blocks, own.value, 0),
+            Self::Total => (total.value, own.value, 0),
+            _ => (own.value / own.blocks.max(1), own.value, 0),
+        }
+    }
 }
 
 /// Which rows are wanted.
@@ -87,12 +99,21 @@ pub fn rows(query: &Query, options: &RowsOptions, work: &Work<'_>) -> Result<Row
     let measured = measure_by(query, by, work)?;
     let catalog = query.history.catalog();
     let trie = CallTrie::of(query)?;
-    let mut rows = rows_of(&measured, (catalog, &trie), by, work)?;
-    rows.retain(|row| is_found(&query.naming, catalog, &row.key, &search));
-    let mut found = Amount::default();
-    rows.iter().for_each(|row| found.add(row.figures.amount));
-    sort(&mut rows, (catalog, &query.naming), order, is_ascending);
-    let shown = &rows[offset.min(rows.len())..offset.saturating_add(limit).min(rows.len())];
+    let is_first_of_all = matches!(search, Search::All) && order != RowOrder::Name && is_ascending != Some(true);
+    let (shown, found, count) = if by == GroupBy::Site && is_first_of_all {
+        let largest = largest_sites(&measured, offset.saturating_add(limit), |own| order.rank(*own, *own));
+        (largest.rows, largest.sum, largest.count)
+    } else {
+        let mut rows = rows_of(&measured, (catalog, &trie), by, work)?;
+        rows.retain(|row| is_found(&query.naming, catalog, &row.key, &search));
+        let mut found = Amount::default();
+        rows.iter().for_each(|row| found.add(row.figures.amount));
+        sort(&mut rows, (catalog, &query.naming), order, is_ascending);
+        let count = rows.len();
+        rows.truncate(offset.saturating_add(limit));
+        (rows, found, count)
+    };
+    let shown = &shown[offset.min(shown.len())..];
     let mut stacks = no_stacks([&**catalog]);
     shown.iter().filter_map(Row::site).try_for_each(|stack| stacks.add(0, stack))?;
     let mut answers = RowAnswer::table(shown, &measured, (catalog, &query.naming), by, &stacks);
@@ -104,7 +125,7 @@ pub fn rows(query: &Query, options: &RowsOptions, work: &Work<'_>) -> Result<Row
         at_ns: measured.at.0,
         total: FigureMap::of_total(&measured),
         found: FoundAnswer { value: found.value, blocks: found.blocks },
-        count: rows.len(),
+        count,
         rows: answers,
         stacks: (by == GroupBy::Site).then(|| stacks.table()),
     })
@@ -119,15 +140,7 @@ fn sort(
     match order {
         RowOrder::Name => rows.sort_by_cached_key(|row| (key_text(naming, catalog, &row.key), row.key.clone())),
         _ => rows.sort_by(|a, b| {
-            let rank = |row: &Row<RowAmount>| {
-                let (own, total) = (row.figures.amount, row.inclusive.amount);
-                match order {
-                    RowOrder::Value => (own.value, total.value, own.blocks),
-                    RowOrder::Blocks => (own.blocks, own.value, 0),
-                    RowOrder::Total => (total.value, own.value, 0),
-                    _ => (own.value / own.blocks.max(1), own.value, 0),
-                }
-            };
+            let rank = |row: &Row<RowAmount>| order.rank(row.figures.amount, row.inclusive.amount);
             rank(b).cmp(&rank(a)).then_with(|| a.key.cmp(&b.key))
         }),
     }

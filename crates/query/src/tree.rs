@@ -288,7 +288,8 @@ mod tests {
 
     #[test]
     fn nodes_have_the_values_of_all_stacks_that_go_through_them_in_both_directions() {
-        let names = ["malloc", "xmalloc", "std::vector<int>::push_back(int&&)", "parse", "walk", "load", "main"];
+        let passing = ["malloc", "xmalloc", "std::vector<int>::push_back(int&&)"];
+        let own = ["parse", "walk", "load", "std::vector<int>::push_back(int&&)", "parse"];
         let mut random = 7u64;
         let mut next = |below: u64| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -296,8 +297,10 @@ mod tests {
         };
         let stacks: Vec<(Vec<FrameText<'_>>, u64)> = (0..400)
             .map(|_| {
-                let depth = 1 + next(9);
-                let frames = (0..depth).map(|_| function(names[next(7) as usize])).collect();
+                let (inner, outer) = (next(3), next(7));
+                let mut frames: Vec<FrameText<'_>> = (0..inner).map(|_| function(passing[next(3) as usize])).collect();
+                frames.extend((0..outer).map(|_| function(own[next(5) as usize])));
+                frames.push(function("main"));
                 (frames, 1 + next(50))
             })
             .collect();

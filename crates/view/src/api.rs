@@ -106,6 +106,7 @@ fn endpoint(name: &str) -> Option<Endpoint> {
         "live/tree" => Endpoint::InLinesOfApi(endpoints::live::tree),
         "pprof" => Endpoint::File(endpoints::pprof::file),
         "tree" => Endpoint::InLines(endpoints::tree),
+        "saved_page" => Endpoint::InLinesOfApi(saved_page),
         _ => return None,
     })
 }
@@ -192,16 +193,11 @@ impl Api {
     }
 
     fn send_saved(&self, request: &Request, exchange: &mut Exchange) -> io::Result<()> {
-        let choice = request.parameter("view").unwrap_or_default().trim_start_matches('#');
-        let chosen = parameters_of(choice).unwrap_or_default();
-        let source = chosen.iter().find(|(name, _)| name == "source").and_then(|(_, value)| value.parse().ok());
-        let source = source.unwrap_or(0);
-        let name = format!("{}.html", save::file_stem(self, source));
-        // The view of all processes is about none in particular.
-        let is_of_all = chosen.iter().any(|(name, value)| name == "view" && value == "processes");
+        let (choice, source) = choice_to_save(request);
+        let name = format!("{}.html", save::file_stem(self, source.unwrap_or(0)));
         let page = while_awaited(exchange, |work| {
             let _turn = self.turn(work)?;
-            self.saved_page(choice, (!is_of_all).then_some(source), work)
+            self.saved_page(choice, source, work)
         });
         match page {
             Ok(page) => {
@@ -265,6 +261,26 @@ impl Api {
         }
         exchange.end()
     }
+}
+
+/// The choice that a page is saved for, and its source.
+fn choice_to_save(request: &Request) -> (&str, Option<usize>) {
+    let choice = request.parameter("view").unwrap_or_default().trim_start_matches('#');
+    let chosen = parameters_of(choice).unwrap_or_default();
+    // The view of all processes is about none in particular.
+    if chosen.iter().any(|(name, value)| name == "view" && value == "processes") {
+        return (choice, None);
+    }
+    let source = chosen.iter().find(|(name, _)| name == "source").and_then(|(_, value)| value.parse().ok());
+    (choice, Some(source.unwrap_or(0)))
+}
+
+/// `saved_page`: the same as `save`, in lines with the progress.
+fn saved_page(api: &Api, request: &Request, work: &Work<'_>) -> Answered {
+    let (choice, source) = choice_to_save(request);
+    Ok(
+        json!({ "file": format!("{}.html", save::file_stem(api, source.unwrap_or(0))), "html": api.saved_page(choice, source, work)? }),
+    )
 }
 
 /// One of the `MOST_AT_WORK` slots, taken until it is dropped.

@@ -57,7 +57,7 @@ fn slow() -> (Place, Running, Receiver<Told>) {
 
 #[test]
 fn whatever_is_asked_ends_when_the_client_goes() {
-    for question in ["sources", "save?view=source%3D0"] {
+    for question in ["sources", "save?view=source%3D0", "saved_page?view=source%3D0"] {
         let (_place, server, said) = slow();
         let mut stream = server.connect();
         stream.write_all(server.asking("GET", &format!("/api/1/{question}")).as_bytes()).unwrap();

@@ -236,3 +236,65 @@ fn hostile_names_are_nothing_but_text_in_a_saved_page() {
     );
     assert!(!page.contains("src=\"assets") && !page.contains("href=\"assets"));
 }
+
+#[test]
+fn a_saved_page_has_the_answers_of_several_instants() {
+    let (catalog, events) = history(11, 3000);
+    let place = Place::new();
+    let server = Running::new(&[place.write("a.hw", &written(&catalog, &events, 500, 100))]);
+    let saved = server.ask("saved_page?view=source%3D0");
+    assert_eq!(saved["file"], "a.html");
+    let page = saved["html"].as_str().unwrap();
+    let data = page.split(r#"id="highwater-data">"#).nth(1).unwrap().split("</script>").next().unwrap();
+    let data: Value = serde_json::from_str(data).unwrap();
+    let instants = data["instants"]["0"].as_array().unwrap();
+    assert!((5..=9).contains(&instants.len()), "{instants:?}");
+    assert!(instants.is_sorted_by_key(|instant| instant["at_ns"].as_u64()));
+    let named = |name: &str| instants.iter().find(|instant| instant["name"] == name).unwrap();
+    let source = &server.plain("sources")["sources"][0];
+    assert_eq!((&named("peak")["at_ns"], &named("peak")["is_chosen"]), (&source["peak"]["at_ns"], &true.into()));
+    assert_eq!(named("end")["at_ns"], source["duration_ns"]);
+    let strings = data["strings"].as_array().unwrap();
+    for instant in instants {
+        let at = &instant["at_ns"];
+        let (key, asked) = match instant["is_chosen"].as_bool() {
+            Some(true) => (String::new(), "peak".to_owned()),
+            _ => (format!("at={at}&"), at.to_string()),
+        };
+        let answer = |question: &str| {
+            let (name, rest) = question.split_once('?').unwrap();
+            &data["answers"][format!("{name}?{key}{rest}")]
+        };
+        let overview = server.ask(&format!("overview?source=0&at={asked}"));
+        assert_eq!(answer("overview?source=0")["figures"], overview["figures"], "{at}");
+        for by in ["site", "function", "thread", "heap"] {
+            let rows = server.ask(&format!("rows?by={by}&metric=live&source=0&at={asked}&limit=60"));
+            let kept = &answer(&format!("rows?by={by}&metric=live&source=0"))["rows"];
+            let values = |rows: &Value| -> Vec<(Value, Value)> {
+                let rows = rows.as_array().unwrap().iter().take(60);
+                rows.map(|row| (row["key"].clone(), row["value"].clone())).collect()
+            };
+            assert_eq!(values(kept), values(&rows["rows"]), "{by} {at}");
+        }
+        for direction in ["down", "up"] {
+            let tree = server.ask(&format!("tree?direction={direction}&metric=live&at={asked}&least=0.001"));
+            let kept = answer(&format!("tree?direction={direction}&metric=live&source=0"));
+            if instant["is_chosen"] == false {
+                assert_eq!(kept["node_value"], tree["node_value"], "{at}");
+                let names = kept["names"].as_array().unwrap().iter();
+                let names: Vec<&Value> = names.map(|number| &strings[number.as_u64().unwrap() as usize]).collect();
+                assert_eq!(names, tree["names"].as_array().unwrap().iter().collect::<Vec<_>>());
+            }
+        }
+    }
+    // A window has instants of its own.
+    let saved = server.ask("saved_page?view=source%3D0%26from%3D20%25%26to%3D40%25");
+    let page = saved["html"].as_str().unwrap();
+    let data = page.split(r#"id="highwater-data">"#).nth(1).unwrap().split("</script>").next().unwrap();
+    let data: Value = serde_json::from_str(data).unwrap();
+    let end = source["duration_ns"].as_u64().unwrap();
+    for instant in data["instants"]["0"].as_array().unwrap() {
+        let at = instant["at_ns"].as_u64().unwrap();
+        assert!((end / 5..=end * 2 / 5 + 1).contains(&at), "{at} of {end}");
+    }
+}

@@ -8,6 +8,7 @@ import * as format from "../format";
 import { openMenu } from "../menu";
 import { saved } from "../saved";
 import { source } from "../sources";
+import { InstantMarks, neighbour } from "../instants";
 import { bandAt, filterOfBand, plotBox, pointer, subjectOfBand } from "./bands";
 import { LifeBar } from "./life";
 import { marksOf } from "./marks";
@@ -151,10 +152,10 @@ export function Layer({ course, bands, overlay, width, range }: { course: Course
     event.stopPropagation();
   };
 
-  const nudge = (value: number, set: (t: number) => void, remove?: () => void) => (event: KeyboardEvent) => {
+  const nudge = (value: number, set: (t: number) => void, remove?: () => void, next?: (step: 1 | -1) => number | null) => (event: KeyboardEvent) => {
     const by = Math.max(1, (span / width) * (event.shiftKey ? 20 : 2));
-    if (event.key === "ArrowLeft") set(clamp(value - by));
-    else if (event.key === "ArrowRight") set(clamp(value + by));
+    if (event.key === "ArrowLeft") set(next?.(-1) ?? clamp(value - by));
+    else if (event.key === "ArrowRight") set(next?.(1) ?? clamp(value + by));
     else if (event.key === "Home") set(begin);
     else if (event.key === "End") set(duration);
     else if ((event.key === "Delete" || event.key === "Backspace") && remove) remove();
@@ -168,7 +169,7 @@ export function Layer({ course, bands, overlay, width, range }: { course: Course
     if (position < -1 || position > width + 1) return null;
     return (
       <div class={`handle handle-${name}`} style={{ transform: `translateX(${position}px)` }} role="slider" tabIndex={0} aria-label={label} aria-valuemin={begin} aria-valuemax={duration} aria-valuenow={t}
-        aria-valuetext={when(t)} title={`${label}: ${instant(t, span / width)}`} onPointerDown={grab(grip)} onKeyDown={nudge(t, set, remove)}>
+        aria-valuetext={when(t)} title={`${label}: ${instant(t, span / width)}`} onPointerDown={grab(grip)} onKeyDown={nudge(t, set, remove, grip === "a" ? neighbour : undefined)}>
         {(name === "a" || name === "b") && <span class="flag">{name.toUpperCase()}</span>}
       </div>
     );
@@ -197,6 +198,7 @@ export function Layer({ course, bands, overlay, width, range }: { course: Course
       {marksOf(course, range, x, width).map((mark) => (
         <div class={`mark${mark.leftwards ? " mark-left" : ""}`} key={mark.key} style={{ transform: `translateX(${mark.x}px)` }} title={mark.title}><span style={{ top: `${mark.lane * 13}px` }}>{mark.text}</span></div>
       ))}
+      <InstantMarks x={x} width={width} />
       {peak && x(peak.at_ns) >= 0 && x(peak.at_ns) <= width && (
         <button type="button" class={`peak${x(peak.at_ns) > width - 150 ? " peak-left" : ""}`} style={{ transform: `translateX(${x(peak.at_ns)}px)` }} title={peak.title}
           onPointerDown={(event) => event.stopPropagation()} onDblClick={(event) => event.stopPropagation()} onClick={() => choose({ at: peak.goal })}><i>▼</i><span>peak {estimate.bytes(peak.bytes)}</span></button>

@@ -61,7 +61,8 @@ function Course() {
       <Legend course={answer.data} overlay={overlay} />
       <div class="timeline-body" style={{ minHeight: `${plotHeight.value + RATE_HEIGHT}px` }}>
         <div class="timeline-frame" ref={frame}>
-          {width > 0 && (
+          {!answer.data && <div class="timeline-skeleton" aria-hidden="true">{answer.problem === null ? "Reading…" : "No timeline."}</div>}
+          {width > 0 && answer.data && (
             <div class="timeline-plots">
               <Plots course={answer.data} bands={lanes ? null : bands} overlay={overlay} width={width} range={range} />
               <Layer course={answer.data} bands={lanes ? null : bands} overlay={overlay} width={plotWidth} range={range} />

@@ -18,7 +18,7 @@ import { Search } from "../search";
 import { has, source } from "../sources";
 import { functionOf, nameOf } from "../stack";
 import { Table, type Column } from "../table";
-import { StatusLine } from "../status";
+import { Nothing, StatusLine } from "../status";
 import type { Subject } from "../subject";
 import { instantOf } from "../timeline/range";
 
@@ -85,7 +85,7 @@ export function BlocksView() {
       </div>
       <div class="split">
         <Table label="Blocks" columns={columnsOf(resolution, hasLives)} count={count} row={row} need={local ? undefined : pages.need} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}
-          selected={picked} onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={pages.answer.question ?? ""} empty={data || isWrong ? "No block matches." : ""} subject={subjectOfBlock} />
+          selected={picked} onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={pages.answer.question ?? ""} empty={isWrong ? "" : data ? <Nothing isOfA={!isNamed && !isEver} /> : ""} subject={subjectOfBlock} />
         {/^\d+$/.test(pick) && <><Separator /><BlockPanel id={Number(pick)} row={picked >= 0 ? row(picked) : undefined} /></>}
       </div>
     </div>

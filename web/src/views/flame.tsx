@@ -16,7 +16,7 @@ import { Search } from "../search";
 import { has, metric as shownMetric, source } from "../sources";
 import { hasSource, openSource } from "../source";
 import { FunctionActions } from "../stack";
-import { StatusLine } from "../status";
+import { Nothing, StatusLine } from "../status";
 
 export function FlameView() {
   const { measure, direction, upright, focus, hide, merge, library, lines, node, search } = choice.value;
@@ -60,7 +60,7 @@ export function FlameView() {
         ? <FlameGraph parts={parts} blocks={measure === "blocks"} lines={lines && !saved} zoomed={node} onZoom={(path) => choose({ node: path })} search={search} label="Flame graph: arrows walk, Enter zooms, Escape zooms out"
             tip={(each) => <Tip node={each} />} details={(each, matched) => <Details node={each} matched={matched} whole={whole} />} onKey={keys}
             inverted={direction === "up"} control={control} onMatch={(place, count) => setMatch((now) => (now.place === place && now.count === count ? now : { place, count }))} title={`${fileName(source.value?.name ?? "")}-${metric}`} />
-        : !answer.waiting && !answer.problem && data && <p class="nothing">Nothing to show for this choice.</p>}
+        : !answer.waiting && !answer.problem && data && <p class="nothing"><Nothing /></p>}
     </div>
   );
 }

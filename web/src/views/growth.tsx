@@ -15,7 +15,7 @@ import { has, source } from "../sources";
 import { distinctCallers, FunctionActions, RowName, Stack } from "../stack";
 import { Search } from "../search";
 import { Table, type Column } from "../table";
-import { StatusLine } from "../status";
+import { Nothing, StatusLine } from "../status";
 import { endOf } from "../teardown";
 import { subjectOfSite } from "../subject";
 import { useMemo } from "preact/hooks";
@@ -42,7 +42,7 @@ export function GrowthView() {
       </div>
       <div class="split">
         <Table label="Growth" columns={columns} count={sites.length} row={(index) => sites[index]} rowHeight={28} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
-          onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={`${answer.question} ${column} ${order}`} empty={answer.data ? (search ? "Nothing matches." : "Nothing that was allocated in the window is still there.") : ""} subject={subjectOfSite} />
+          onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={`${answer.question} ${column} ${order}`} empty={answer.data ? <Nothing isOfA={false}>Nothing that was allocated in the window is still there.</Nothing> : ""} subject={subjectOfSite} />
         {site && (
           <><Separator /><aside class="picked" aria-label="The chosen site">
             <h2 title={clean(site.frame?.function ?? site.key)}>{shown(site.frame?.function ?? site.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>

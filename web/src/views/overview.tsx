@@ -12,7 +12,7 @@ import { about } from "../question";
 import { has, metrics, source } from "../sources";
 import { distinctCallers, RowName } from "../stack";
 import { menuHandlers, MoreButton } from "../menu";
-import { StatusLine } from "../status";
+import { Nothing, StatusLine } from "../status";
 import { Headline } from "../headline";
 import { subjectOfSite } from "../subject";
 import { titleOfInstant } from "../timeline/range";
@@ -141,7 +141,7 @@ function Top({ title, metric, rows, hint }: { title: string; metric: Metric; row
             </button>
           </li>
         ))}
-        {rows.length === 0 && <li class="nothing">Nothing.</li>}
+        {rows.length === 0 && <li class="nothing"><Nothing isOfA={metric === "live"}>Nothing.</Nothing></li>}
       </ul>
       {hovered && rows[hovered.index] && <MoreButton subject={subjectOfSite(rows[hovered.index])} style={{ top: `${hovered.top - 1}px` }} />}
     </section>

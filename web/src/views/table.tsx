@@ -20,7 +20,7 @@ import { has, metric as shownMetric, offeredGroupings } from "../sources";
 import { hasSource, placeOf, SourceLink } from "../source";
 import { FunctionActions, functionOf, RowName, Stack, TypeName } from "../stack";
 import { Table, type Column } from "../table";
-import { StatusLine } from "../status";
+import { Nothing, StatusLine } from "../status";
 import { filterOfRow, subjectOfRow } from "../subject";
 
 const SORTS = ["value", "self", "share", "total", "blocks", "average", "name"];
@@ -67,7 +67,7 @@ export function GroupedRows({ by, label, children }: { by: Grouping; label: stri
       </div>
       <div class="split">
         <Table label={label} columns={columnsOf(by, metric, shareOf, hasElements)} count={count} row={row} need={local ? undefined : pages.need} sort={sorted} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })}
-          selected={picked} onSelect={(_, each) => choose({ pick: keyOfRow(each) }, pick === "")} identity={pages.answer.question ?? ""} empty={pages.answer.data || isWrong ? undefined : ""} subject={(each) => subjectOfRow(each, by)} />
+          selected={picked} onSelect={(_, each) => choose({ pick: keyOfRow(each) }, pick === "")} identity={pages.answer.question ?? ""} empty={pages.answer.data || isWrong ? <Nothing /> : ""} subject={(each) => subjectOfRow(each, by)} />
         {pickedRow && <Picked row={pickedRow} by={by} />}
       </div>
     </div>

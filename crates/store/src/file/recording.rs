@@ -256,6 +256,12 @@ impl Recording {
         &self.catalog
     }
 
+    /// The same recording with a catalog to which names were added. The handles of its events must mean the same there.
+    #[must_use]
+    pub fn with_catalog(self, catalog: Catalog) -> Self {
+        Self { catalog: Arc::new(catalog), ..self }
+    }
+
     /// The damage found so far.
     pub fn damage(&self) -> Vec<Damage> {
         self.damaged().values().cloned().collect()

@@ -1,9 +1,12 @@
 //! Which answers a saved page holds, and under which keys.
 
 use super::SavedChoice;
+use super::instants::{self, SavedInstant};
 use super::source_files;
 use super::stacks::SavedStacks;
+use super::texts::SavedTexts;
 use crate::api::Api;
+use crate::choice::RequestChoice;
 use crate::endpoints;
 use crate::http::request::{Request, parameters_of};
 use crate::sources::{FileKind, Loaded};
@@ -15,6 +18,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The most rows of each table, and the most blocks: a page should be small enough to be sent.
 const ROWS: &str = "200";
+/// The same of the instants besides the chosen one, and the least share of a node of their flame graphs.
+const ROWS_OF_INSTANT: &str = "60";
+const LEAST_OF_INSTANT: &str = "0.001";
 /// The cells of the picture of a heap's pages.
 const CELLS: &str = "4096";
 /// The most processes of a tree whose answers are saved.
@@ -33,11 +39,13 @@ pub struct SavedQuestion {
     more: Vec<(&'static str, &'static str)>,
     /// Whether its source has instants to choose from.
     has_time: bool,
+    /// The instant, if it is another one than the chosen one. Its key has the time.
+    instant: Option<String>,
 }
 
 impl SavedQuestion {
     pub fn new(name: &'static str, source: usize) -> Self {
-        Self { name, key: vec![("source", source.to_string())], more: Vec::new(), has_time: false }
+        Self { name, key: vec![("source", source.to_string())], more: Vec::new(), has_time: false, instant: None }
     }
 
     pub fn keyed(mut self, name: &'static str, value: &str) -> Self {
@@ -84,9 +92,21 @@ impl ChosenSource {
         let given = self.parameters.iter().filter(|(name, _)| !of_other && names.contains(&name.as_str()));
         let mut parameters: Vec<_> = given.filter(|(name, _)| name != "at").cloned().collect();
         if names.contains(&"at") && question.has_time {
-            let at = self.get("at").filter(|_| !of_other).unwrap_or(DEFAULT_INSTANT);
+            let chosen = self.get("at").filter(|_| !of_other).unwrap_or(DEFAULT_INSTANT);
+            let at = question.instant.as_deref().unwrap_or(chosen);
             parameters.extend(instant_of(question.name, at).map(|(name, value)| (name.to_owned(), value.to_owned())));
         }
+        parameters
+    }
+}
+
+impl ChosenSource {
+    /// All parameters of a question.
+    fn all_of(&self, question: &SavedQuestion) -> Vec<(String, String)> {
+        let mut parameters = self.parameters_of(question);
+        let keyed = question.key.iter().filter(|(name, _)| *name != "at");
+        parameters.extend(keyed.map(|(name, value)| ((*name).to_owned(), value.clone())));
+        parameters.extend(question.more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         parameters
     }
 }
@@ -104,10 +124,14 @@ fn instant_of<'a>(name: &str, at: &'a str) -> Option<(&'static str, &'a str)> {
     }
 }
 
+/// The part of the progress that the index takes; the answers take the rest.
+const INDEX_PART: f64 = 0.4;
+
 /// The data of a saved page.
 pub fn all(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<Value, QueryError> {
     let chosen = parameters_of(wanted.choice).map_err(|problem| QueryError::bad(problem.to_string()))?;
     let mut answers = Map::new();
+    api.sources.look_again(work)?;
     let mut ids: Vec<usize> = match wanted.source {
         Some(id) => vec![api.sources.get(id)?.id],
         None => api.sources.all().iter().map(|source| source.id).collect(),
@@ -130,8 +154,13 @@ pub fn all(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<Value
         match api.sources.get(*id)?.loaded() {
             Ok(loaded) => {
                 // A saved page cannot ask again, so it waits for exact answers.
+                let mut note = |progress: Option<(f64, &str)>| match progress {
+                    Some((part, what)) => work.progress(part * INDEX_PART, what).is_ok(),
+                    None => work.go_on().is_ok(),
+                };
+                let indexing = Work::asked_by(&mut note);
                 if let Some(Err(HistoryError::Cancelled)) =
-                    loaded.history.recording().map(|recording| loaded.history.index(recording, work))
+                    loaded.history.recording().map(|recording| loaded.history.index(recording, &indexing))
                 {
                     return Err(QueryError::Cancelled);
                 }
@@ -144,20 +173,35 @@ pub fn all(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<Value
             Err(_) => continue,
         }
     }
+    // Now that they are indexed, the page does not say that they are still being read.
+    answers.insert(
+        "sources".to_owned(),
+        endpoints::sources::answer(&Request::question("sources", Vec::new()), &api.sources, work)?,
+    );
     let chosen = ChosenSource { source: wanted.source.or(ids.first().copied()), parameters: chosen };
     questions.extend(comparisons(&files, &chosen));
-    let mut stacks = SavedStacks::default();
+    let mut instants = Map::new();
+    if let Some(file) = files.iter().find(|file| chosen.source == Some(file.id) && file.has_time) {
+        let found = instants_of(api, file.id, &chosen, work)?;
+        for instant in found.iter().filter(|instant| !instant.is_chosen) {
+            questions.extend(of_instant(file.id, instant));
+        }
+        instants.insert(file.id.to_string(), serde_json::to_value(&found).map_err(QueryError::failed)?);
+    }
+    let (mut stacks, mut texts_of_trees, mut short_names) = (SavedStacks::default(), SavedTexts::default(), Map::new());
     for (at, question) in questions.iter().enumerate() {
-        work.progress(at as f64 / questions.len() as f64, "collecting answers")?;
-        let mut parameters = chosen.parameters_of(question);
-        parameters.extend(question.key.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-        parameters.extend(question.more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let part = at as f64 / questions.len() as f64;
+        work.progress(INDEX_PART + part * (1.0 - INDEX_PART), "collecting answers")?;
         // The progress of a single request says little about the whole.
         let mut is_wanted = |_: Option<(f64, &str)>| work.go_on().is_ok();
-        match api.ask(&Request::question(question.name, parameters), &Work::asked_by(&mut is_wanted)) {
+        match api.ask(&Request::question(question.name, chosen.all_of(question)), &Work::asked_by(&mut is_wanted)) {
             Ok(answer) => {
                 let mut answer = endpoints::stacks::saturated(answer);
                 stacks.take_out_of(&mut answer);
+                texts_of_trees.take_out_of(&mut answer);
+                if let Some(Value::Object(names)) = answer.as_object_mut().and_then(|all| all.remove("short_names")) {
+                    short_names.extend(names);
+                }
                 answers.insert(question.key(), answer);
             }
             Err(problem) if problem.is_of_source() => {}
@@ -173,11 +217,14 @@ pub fn all(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<Value
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     Ok(json!({
-        "schema": 2,
+        "schema": 3,
         "version": env!("CARGO_PKG_VERSION"),
         "saved": rfc3339(now),
         "choice": wanted.choice,
+        "instants": instants,
         "answers": answers,
+        "short_names": short_names,
+        "strings": texts_of_trees.into_value(),
         "frames": frames,
         "stacks": stacks,
         "texts": texts,
@@ -194,6 +241,33 @@ fn largest_processes(answer: &Value) -> Vec<usize> {
         .collect();
     all.sort_unstable_by_key(|(peak, id)| (std::cmp::Reverse(*peak), *id));
     all.into_iter().take(MOST_PROCESSES).map(|(_, id)| id).collect()
+}
+
+/// The instants of the chosen source.
+fn instants_of(api: &Api, id: usize, chosen: &ChosenSource, work: &Work<'_>) -> Result<Vec<SavedInstant>, QueryError> {
+    let question = SavedQuestion { has_time: true, ..SavedQuestion::new("overview", id) };
+    let choice = RequestChoice::of(&Request::question("overview", chosen.all_of(&question)), &api.sources)?;
+    let asked = chosen.get("at").unwrap_or(DEFAULT_INSTANT);
+    let at = choice.query.history.figures(choice.query.at)?.at.max(choice.query.window.from);
+    instants::of_source(&choice.query, (at.0, asked), work)
+}
+
+/// What a page has of an instant besides the chosen one. Other metrics do not depend on the instant. Rows and nodes are fewer, for the size of the page.
+fn of_instant(id: usize, instant: &SavedInstant) -> Vec<SavedQuestion> {
+    let new = |name| SavedQuestion {
+        has_time: true,
+        instant: Some(instant.asked.clone()),
+        ..SavedQuestion::new(name, id).keyed("at", &instant.at_ns.to_string())
+    };
+    let mut questions = vec![new("overview")];
+    for direction in ["down", "up"] {
+        let tree = new("tree").keyed("direction", direction).keyed("metric", "live");
+        questions.push(tree.with("least", LEAST_OF_INSTANT));
+    }
+    for by in GROUPINGS {
+        questions.push(new("rows").keyed("by", by).keyed("metric", "live").with("limit", ROWS_OF_INSTANT));
+    }
+    questions
 }
 
 /// The comparisons that the page shows by default: each file's peak with its end, and the peaks of two files, the older file first. For the selected file, A
@@ -218,7 +292,8 @@ fn comparisons(files: &[SavedFile], chosen: &ChosenSource) -> Vec<SavedQuestion>
             sides.reverse();
         }
         let [before, after] = sides.map(|(id, instant)| format!("{id}@{instant}"));
-        let question = SavedQuestion { name: "compare", key: Vec::new(), more: Vec::new(), has_time: first.has_time };
+        let has_time = first.has_time;
+        let question = SavedQuestion { name: "compare", key: Vec::new(), more: Vec::new(), has_time, instant: None };
         question.keyed("a", &before).keyed("b", &after).keyed("by", "site")
     };
     let mut questions: Vec<SavedQuestion> = files.iter().map(|file| compare(file, file, false)).collect();

@@ -5,8 +5,10 @@
 
 mod answers;
 mod hash;
+mod instants;
 mod source_files;
 mod stacks;
+mod texts;
 
 use crate::api::Api;
 use crate::page;
