@@ -94,5 +94,8 @@ fn profiles_and_logs_without_times_have_bands_and_a_snapshot_has_none() {
     let place = in_the_kitchen();
     place.highwater("export kitchen.hw --at 3s -o snapshot.hw");
     let refused = place.highwater("timeline snapshot.hw --by function");
-    assert_eq!(refused.stderr, "highwater: snapshot.hw: a snapshot knows one instant only; it has no memory over time\n");
+    assert_eq!(
+        refused.stderr,
+        "highwater: snapshot.hw: a snapshot knows one instant only; it has no memory over time\n"
+    );
 }
