@@ -22,6 +22,7 @@ use crate::measure::measure_by;
 use crate::names::{details_of, key_text, own_frame_of};
 use crate::query::Query;
 use crate::row_numbers::RowNumbers;
+use crate::timeline::events_in;
 use highwater_formats::json::FrameAnswer;
 use highwater_model::groups::{GroupBy, GroupKey, Metric};
 use highwater_model::{ByteSum, Nanos, StackId, ThreadId, Window, grouped};
@@ -33,6 +34,7 @@ use highwater_store::history::{
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 /// Which bands are wanted.
 #[derive(Clone, Copy, Debug)]
@@ -111,8 +113,10 @@ pub struct RestBand {
 
 /// The most values of all rows that are held at once, besides those of the bands. They take 32 bytes each.
 const MOST_VALUES: usize = 1 << 20;
-/// The most different changes of rows in bins that filters on deaths may have. They take 64 bytes each.
+/// The most changes of rows in bins that filters on deaths may have. They take 32 bytes each.
 const MOST_CHANGES: usize = 4 << 20;
+/// The number of changes that a core collects before it adds them to the table that all share.
+const CHANGES_AT_ONCE: usize = 1 << 14;
 
 /// Live memory over the window, by row.
 pub fn bands(query: &Query, options: &BandsOptions, work: &Work<'_>) -> Result<BandsAnswer, QueryError> {
@@ -279,8 +283,6 @@ impl Scan<'_> {
         }
         let changes = self.index.owner_changes().filter(|_| !self.filter.needs_single_blocks());
         let Some(changes) = changes else { return Way::Blocks { since: window.from } };
-        let events: u64 =
-            self.recording.segments(window.from, window.to, u64::MAX).iter().map(|segment| segment.events).sum();
         let lists = changes.lists();
         let slices = self.index.slices();
         // The end of the last slice before the window.
@@ -289,7 +291,7 @@ impl Scan<'_> {
         let has_gap = lists
             .iter()
             .any(|list| list.is_jump && since.is_none_or(|since| list.last > since) && list.last <= window.to);
-        if events <= long && !has_gap {
+        if events_in(self.recording, window) <= long && !has_gap {
             return Way::Blocks { since: since.map_or(Nanos(0), |since| Nanos(since.0.saturating_add(1))) };
         }
         self.by_slices(before)
@@ -473,33 +475,42 @@ impl Scan<'_> {
     ) -> Result<Curves, QueryError> {
         let window = self.window();
         let (history, filter) = (&self.query.history, &self.filter);
-        let begin = FxHashMap::<(usize, u32), LiveChange>::default;
-        let parts = states_since(history, self.recording, (window.from, false), filter, work, begin, |sums, state| {
-            let BlockState { amount, owners, since, until } = state;
-            if since > window.to {
-                return;
-            }
-            let (row, change) = (row(&owners), LiveChange::of(amount));
-            sums.entry((self.slot(since), row)).or_default().add(change);
-            if let Some(until) = until.filter(|until| *until <= window.to) {
-                sums.entry((self.slot(until), row)).or_default().add(change.negated());
-            }
-        })?;
-        let mut all: BTreeMap<(usize, u32), LiveChange> = BTreeMap::new();
-        for ((slot, row), change) in parts.into_iter().flatten() {
-            all.entry((slot, row)).or_default().add(change);
-            if all.len() > MOST_CHANGES {
-                let most = grouped(MOST_CHANGES as u64);
-                return Err(QueryError::TooLarge(format!(
-                    "more than {most} rows change in some bin, which is the limit; ask for fewer points, or another grouping"
-                )));
-            }
+        // States are not in the order of time. One table has all changes: a table for each part of the work would take too much memory.
+        let values = rows.saturating_mul(self.bins.bins.len() + 1);
+        if values > MOST_CHANGES {
+            let most = grouped(MOST_CHANGES as u64);
+            return Err(QueryError::TooLarge(format!(
+                "filters on lifetimes and frees allow {most} values of all rows, and there are {}; ask for fewer points, or another grouping",
+                grouped(values as u64)
+            )));
         }
+        let table = Mutex::new(vec![LiveChange::default(); values]);
+        let write = |changes: &mut Vec<(usize, LiveChange)>| {
+            let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
+            changes.drain(..).for_each(|(at, change)| table[at].add(change));
+        };
+        let parts =
+            states_since(history, self.recording, (window.from, false), filter, work, Vec::new, |changes, state| {
+                let BlockState { amount, owners, since, until } = state;
+                if since > window.to {
+                    return;
+                }
+                let (row, change) = ((row(&owners) as usize).min(rows - 1), LiveChange::of(amount));
+                changes.push((self.slot(since) * rows + row, change));
+                if let Some(until) = until.filter(|until| *until <= window.to) {
+                    changes.push((self.slot(until) * rows + row, change.negated()));
+                }
+                if changes.len() >= CHANGES_AT_ONCE {
+                    write(changes);
+                }
+            })?;
+        parts.into_iter().for_each(|mut changes| write(&mut changes));
+        let table = table.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut part = PartCurves::new(rows, keeps, true);
-        part.enter(BEFORE);
-        for ((slot, row), change) in all {
+        for (slot, changes) in table.chunks(rows).enumerate() {
             part.enter(slot);
-            part.add(row, change);
+            let changed = (0..).zip(changes).filter(|(_, change)| **change != LiveChange::default());
+            changed.for_each(|(row, change)| part.add(row, *change));
         }
         Ok((vec![LiveChange::default(); rows], vec![part.ended()]))
     }
@@ -578,7 +589,7 @@ mod tests {
             FrameText { function, module, ..FrameText::default() }
         }
         let names: Vec<String> = (0..40).map(|number| format!("make_{number}")).collect();
-        let module = |number: usize| if number % 3 == 0 { "lib.so" } else { "demo" };
+        let module = |number: usize| if number.is_multiple_of(3) { "lib.so" } else { "demo" };
         let stack = |(number, name): (usize, &String)| {
             catalog.intern_stack(&[frame(name, module(number)), frame("main", "demo")])
         };

@@ -117,7 +117,7 @@ pub fn timeline(
     if history.source().is_states() {
         return of_states(query, recording, &filter, points, work);
     }
-    let events = recording.segments(window.from, window.to, u64::MAX).iter().map(|segment| segment.events).sum::<u64>();
+    let events = events_in(recording, window);
     let all_events = recording.stats().events;
     let mut is_approximate = false;
     let mut peak = None;
@@ -165,6 +165,12 @@ pub fn timeline(
         peak,
         approximate: is_approximate,
     })
+}
+
+/// The number of events in the event blocks that a window touches: what single events of it cost to look at.
+pub fn events_in(recording: &Recording, window: Window) -> u64 {
+    let touches = |summary: &&EventsSummary| summary.last_time >= window.from && summary.first_time <= window.to;
+    recording.summaries().filter(touches).map(|summary| summary.events).sum()
 }
 
 /// Live memory at the states of a profile. Between two states nothing is known; a bin without one repeats the state before it.

@@ -214,7 +214,8 @@ impl HistoryIndex {
         self.figure_checkpoints.bytes() + self.owner_changes.bytes()
     }
 
-    /// Passes lists of changes to `see`: [`OwnerChanges::each`].
+    /// Passes the first lists of changes to `see`, as many as the second number says, from the last state at or before the first number; `enter` is called before each list.
+    /// Each segment has a `T` of its own.
     pub fn each_owner_change<T: Send>(
         &self,
         lists: (usize, usize),
