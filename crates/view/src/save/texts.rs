@@ -36,11 +36,10 @@ impl SavedTexts {
 
     fn number(&mut self, text: String) -> usize {
         let next = self.all.len();
-        let number = *self.numbers.entry(text).or_insert_with_key(|text| {
+        *self.numbers.entry(text).or_insert_with_key(|text| {
             self.all.push(text.as_str().into());
             next
-        });
-        number
+        })
     }
 
     /// `strings`, as a saved page has them.
