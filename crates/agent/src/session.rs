@@ -698,8 +698,10 @@ fn send_hello(config: &Config, forked_from: u32, memory: Option<sys::Descriptor>
     let Some(buffer) = private_memory::take_area(MOST, AreaUse::Various) else { return false };
     // SAFETY: new memory of that size, given back below.
     let message = unsafe { core::slice::from_raw_parts_mut(buffer, MOST) };
-    let length = sys::read_file(c"/proc/self/stat", message).unwrap_or(0);
-    let parent = parent_in_stat(&message[..length.min(MOST)]);
+    // Room for process id, name, state and parent. Not the message's own memory: the zeros in that end its texts.
+    let mut stat = [0; 64];
+    let length = sys::read_file(c"/proc/self/stat", &mut stat).unwrap_or(0);
+    let parent = parent_in_stat(&stat[..length.min(stat.len())]);
     let hello = Hello { pid: sys::process_id(), forked_from, unrecorded, parent };
     message[..HELLO_BYTES].copy_from_slice(&hello.to_bytes());
     let mut length = HELLO_BYTES;

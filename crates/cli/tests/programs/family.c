@@ -18,6 +18,11 @@ static void *hold(size_t bytes) {
     return block;
 }
 
+/* A last event: a recording lasts until its last event, not until the process ends. */
+static void live_on(void) {
+    free(malloc(1));
+}
+
 /* Blocks until the other end writes a byte. */
 static void await(int end) {
     char byte;
@@ -36,6 +41,7 @@ int main(int argc, char **argv) {
         hold(4 << 20);
         wake(atoi(argv[2]));
         await(atoi(argv[3]));
+        live_on();
         return 0;
     }
     char *first = hold(3 << 20);
@@ -50,6 +56,7 @@ int main(int argc, char **argv) {
         free(first);
         wake(up[1]);
         await(down[0]);
+        live_on();
         _exit(0);
     }
     await(up[0]);
