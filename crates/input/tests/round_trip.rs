@@ -99,6 +99,7 @@ fn step(catalog: &Catalog, stacks: &Stacks, step: &Step) -> String {
             let texts = (stacks.hash(site), tag(catalog, of));
             format!("{id:?} {moved_to:?} {size} {unknown} {surplus} {weight:?} {texts:?}")
         }
+        Op::Free { id, stack } => format!("free {id:?} {} {:?}", stack == StackId::UNKNOWN, stacks.hash(stack)),
         Op::Promote { id, tag: of } => format!("promote {id:?} {:?}", tag(catalog, of)),
         Op::Mark { name } => format!("mark {:?}", catalog.strings.get(name)),
         Op::Gauge { name, value } => format!("gauge {:?} {value}", catalog.strings.get(name)),
