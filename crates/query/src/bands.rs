@@ -617,7 +617,7 @@ mod tests {
             let stack = stacks[((random(12) + number / 2000) % 40) as usize];
             let place = Placement { address, size, stack, tag: tags[random(3) as usize], ..Placement::default() };
             let kind = match random(10) {
-                0..4 => EventKind::Deallocate { address, claimed_size: None, stack: StackId::UNKNOWN },
+                0..4 => EventKind::free(address, None),
                 4 => EventKind::Reallocate { old_address: address, claimed_old_size: None, new: place },
                 _ => EventKind::Allocate(place),
             };

@@ -115,7 +115,7 @@ fn write(program: &Program, source: &Source, path: &Path) {
             let place = Placement { address, size: *size, stack, ..Placement::default() };
             events.push(event(EventKind::Allocate(place)));
         } else if live.remove(&address) {
-            events.push(event(EventKind::Deallocate { address, claimed_size: None, stack: StackId::UNKNOWN }));
+            events.push(event(EventKind::free(address, None)));
         } else {
             // A mark keeps the time of a free that has nothing to free.
             let name = catalog.strings.intern("idle");
