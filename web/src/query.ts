@@ -834,7 +834,8 @@ export type RecordedProcess = {
   allocations: number;
   /** What it held where the total is highest. */
   held_bytes: number;
-  /** Of a forked process: what its parent held when it began. It counts in the parent alone. Null if the window does not have that instant. */
+  /** Of a forked process: what its parent held when it began, with what that had inherited itself. It counts there alone. Null if the window does not
+ * have that instant. */
   inherited_bytes: number | null;
   /** The highest RSS that was measured within the window; null if there is none. */
   rss_peak: PeakInstant | null;
