@@ -217,7 +217,7 @@ async function read(fragment) {
   const peak = document.querySelector("button.peak");
   return {
     figures: Object.fromEntries(all("[data-figure]").map(figure)),
-    tops: all(".top").map((top) => all("li button", top).map((row) => [text(".numeric", row), text(".share", row), text(".name .name", row).split(" ← ")[0]]).sort()),
+    tops: all(".top").map((top) => all("li:not(.nothing) button", top).map((row) => [text(".numeric", row), text(".share", row), text(".name .name", row).split(" ← ")[0]]).sort()),
     sum: text(".tools small"),
     rows: all(".table-row").map(cells).sort(),
     flame: /^.* in all/.exec(text("#flame-details") ?? "")?.[0] ?? null,

@@ -125,7 +125,7 @@ test("a watched process shows its timeline and which sites grow; the figures are
   await opened.getByRole("columnheader", { name: "Live", exact: true }).click();
   await until("sorted by live bytes", async () => /sort=live/.test(opened.url()));
   await opened.locator(".watch .table-row").first().click();
-  await opened.getByRole("complementary", { name: "The chosen row" }).locator(".stack li").first().waitFor();
+  await opened.getByRole("complementary", { name: "The chosen row" }).locator(".stack li").filter({ visible: true }).first().waitFor();
   server.signal("SIGCONT");
   await opened.locator("#every").selectOption("1");
   const then = await latest(opened);

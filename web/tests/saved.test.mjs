@@ -24,7 +24,7 @@ test("a page saved from the browser opens without us, with the same figures", as
   await opened.done();
   await view.stop();
 
-  assert.ok(statSync(path).size < 2 << 20);
+  assert.ok(statSync(path).size < 3 << 20);
   const offline = await reopened(path);
   assert.match(await offline.locator(".saved-note").textContent(), /saved page/);
   assert.deepEqual(await figures(offline), before);

@@ -173,7 +173,8 @@ fn enter_opens_the_stack_of_a_site_and_the_callers_of_a_function() {
     screen.press("/keep_blocks\r\r");
     let stack = screen.shows(&["live 293.0 KiB", "1,000 blocks", "Esc back"]);
     assert!(stack.contains("programs/holder.c:23") && stack.contains("← main  "), "{stack}");
-    screen.press("\x1b\x1b2/keep_in_thread\r");
+    leave_panel_and_filter(&mut screen);
+    screen.press("2/keep_in_thread\r");
     screen.shows(&["function (1 of"]);
     screen.press("\r");
     let around = screen.shows(&["with callees 9.8 KiB", "callers", "callees", "sites"]);
@@ -183,8 +184,17 @@ fn enter_opens_the_stack_of_a_site_and_the_callers_of_a_function() {
     let caller = around.lines().find(|line| line.ends_with(" thread")).unwrap_or_else(|| panic!("{around}"));
     assert!(caller.contains("9.8 KiB") && caller.contains("100"), "{around}");
     // Threads have no sites in a look.
-    screen.press("\x1b\x1bt\x1b[B\r");
+    leave_panel_and_filter(&mut screen);
+    screen.press("t\x1b[B\r");
     screen.shows(&["highwater snapshot --pid", "--filter thread:"]);
+}
+
+/// Two keys, one after the other: a terminal takes two escapes in one piece for another key.
+fn leave_panel_and_filter(screen: &mut TerminalScreen) {
+    screen.press("\x1b");
+    screen.wait("the rows", |screen| !screen.contains("Esc back") && screen.contains("filter:"));
+    screen.press("\x1b");
+    screen.wait("no filter", |screen| !screen.contains("filter:"));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// The arguments of `highwater view`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  highwater view app.hw                  the page, in your browser (with its children: all processes on one time axis)
+  highwater view app.hw                  the page, in your browser
   highwater view app.children            the recordings in a folder, as one tree of processes
   highwater view before.hw after.hw      two of them, to compare
   highwater view --live                  the processes that 'highwater run' started

@@ -379,11 +379,16 @@ pub fn processes_held(files: &[ProcessFile], at_ns: u64, work: &Work<'_>) -> Res
     Ok(ProcessesHeld { at_ns, total_bytes, held })
 }
 
-/// Whether some of these recordings are of processes that belong together: one started another, or both have the same parent.
+/// Whether some of these recordings are of processes that belong together: one started another, or both have the same parent and ran at the same time.
+/// Two runs of a program from one shell, one after the other, are two recordings to compare.
 pub fn are_related(files: &[ProcessFile]) -> bool {
     let read: Vec<RecordedFacts> = files.iter().filter_map(|file| RecordedFacts::read(file).ok()).collect();
     let are_siblings = |a: &RecordedFacts, b: &RecordedFacts| {
-        a.source.parent_pid != 0 && a.source.parent_pid == b.source.parent_pid && a.source.host == b.source.host
+        let ends = |facts: &RecordedFacts| facts.start_unix_ns.saturating_add(facts.source.duration.0);
+        let is_overlap = a.start_unix_ns < ends(b) && b.start_unix_ns < ends(a);
+        let has_one_parent = a.source.parent_pid != 0 && a.source.parent_pid == b.source.parent_pid;
+        let is_copy = a.source.pid == b.source.pid;
+        has_one_parent && is_overlap && !is_copy && a.source.host == b.source.host
     };
     tree::arrange(&read).parents.iter().any(Option::is_some)
         || read.iter().enumerate().any(|(at, one)| read[..at].iter().any(|other| are_siblings(one, other)))

@@ -64,7 +64,8 @@ impl Slicing {
         let (time, figures) = (accounts.last_time(), &accounts.totals().figures);
         if self.slices.is_empty() || self.is_full {
             self.slices.push(Slice { first: time, last: time, bin: Bin::default() });
-            self.began = accounts.events();
+            // The event that has just happened is the first one of the slice.
+            self.began = accounts.events().saturating_sub(1);
             self.is_full = false;
         }
         if let Some(slice) = self.slices.last_mut() {
