@@ -23,8 +23,8 @@ function figures() {
     const element = walker.currentNode.parentElement;
     if (elements.has(element)) continue;
     elements.add(element);
-    // What was measured and not sampled: RSS, the size of a sampled block, a bound of a filter; and ranges, which are no estimates.
-    if (element.closest("[data-exact], .facts, .range, .chip, .reading, option, .words, script")) continue;
+    // What was measured and not sampled: RSS, the size of a sampled block, a bound of a filter; ranges, which are no estimates; and the peak of the second file.
+    if (element.closest("[data-exact], .other-peak, .facts, .range, .chip, .reading, option, .words, script")) continue;
     const own = [...element.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.textContent).join("");
     note(own.replace(/\([^)]*–[^)]*\)/g, ""), element.className || element.tagName);
   }

@@ -7,7 +7,9 @@ use std::fs::File;
 use std::process::{Command, Stdio};
 use support::{HIGHWATER, Place, Run, in_the_kitchen};
 
-const COMMANDS: [&str; 22] = [
+const COMMANDS: [&str; 24] = [
+    "block",
+    "processes",
     "image",
     "listen",
     "connect",

@@ -23,12 +23,12 @@ use std::sync::Arc;
 /// The arguments of `highwater block`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  highwater block app.hw                           the largest blocks that are live at the end, with their numbers
-  highwater block app.hw --at peak                 at the peak
-  highwater block app.hw --ever                    the largest blocks ever
-  highwater block app.hw --id 4711                 the life of a block
-  highwater block app.hw --address 0x7f00dead1000  of the block that lay there last: whose memory does a dangling pointer show?
-  highwater block app.hw --address 0x7f00dead1000 --at 2.5s   or that lay there at that time
+  highwater block app.hw               the largest live blocks at the end, by number
+  highwater block app.hw --at peak     at the peak
+  highwater block app.hw --ever        the largest blocks ever
+  highwater block app.hw --id 4711     the life of a block
+  highwater block app.hw --address 0x7f00dead1000            the last block there
+  highwater block app.hw --address 0x7f00dead1000 --at 2.5s  the block at that time
   highwater block app.hw --id 4711 --json | jq '.events'
 
 Who freed a block is known if the program was recorded with --free-stacks.")]

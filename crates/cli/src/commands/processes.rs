@@ -21,7 +21,7 @@ use std::path::PathBuf;
 /// The arguments of `highwater processes`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  highwater processes app.hw                the program and the children that were recorded with it
+  highwater processes app.hw                the program and its recorded children
   highwater processes app.hw --sort peak    the largest first
   highwater processes app.children          the recordings in a folder
   highwater processes app.hw --json | jq '.processes[] | {pid, name, peak_bytes}'
