@@ -44,7 +44,8 @@ const opened = await page(view);
 const tree = JSON.parse(execFileSync(HIGHWATER, ["processes", main, "--json"], { encoding: "utf8" }));
 
 test("a recording with children begins with all of them", async () => {
-  assert.equal(choiceOf(opened).get("view"), "processes");
+  // The address is written when the choice rests.
+  await opened.waitForURL((url) => new URLSearchParams(url.hash.slice(1)).get("view") === "processes", { timeout: 5000 });
   assert.equal(await opened.locator("[role=tab][aria-selected=true]").textContent(), "Processes");
   const names = (await rows(opened)).map(([name]) => name);
   assert.deepEqual(names.map((name) => name.split(" ")[0]), ["make", "cc1", "cc1plus", "make", "ld"]);
