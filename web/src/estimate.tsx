@@ -73,7 +73,7 @@ function solve(isBelow: (rate: number) => boolean): number {
 
 const BOUNDS = new Map<number, Range>();
 
-/** The least and the greatest number of samples that may be expected if so many are found: Garwood's bounds, as the server has them. */
+/** The least and the greatest number of samples that may be expected where `found` of them were taken: Garwood's bounds, as the server has them. */
 function expectedSamples(found: number): Range {
   if (found >= FEW) return [found - DEVIATIONS * Math.sqrt(found), found + DEVIATIONS * Math.sqrt(found)];
   let bounds = BOUNDS.get(found);
@@ -84,7 +84,7 @@ function expectedSamples(found: number): Range {
   return bounds;
 }
 
-/** The range of some estimated bytes that so many samples make; null if they are exact, or it is not known how they were sampled. If the samples are not known, they follow from the bytes. */
+/** The range of estimated bytes that this number of samples makes; null if they are exact, or it is not known how they were sampled. If the samples are not known, they follow from the bytes. */
 export function rangeOfBytes(value: number, samples?: number, file: Sampled = source.value): Range | null {
   if (!isEstimated(file) || !file?.certainty) return null;
   const { bytes_per_sample: spacing, spread } = file.certainty;

@@ -74,7 +74,7 @@ export function Histogram({ title, bars: given, limit = Infinity, shown, chosen,
   );
 }
 
-/** Labels below the bars, whose ranges double: at the start of every so many, and at the end. `at` is a part of the width. */
+/** Labels below the bars, whose ranges double: at the start of every nth bar, and at the end. `at` is a part of the width. */
 function ticksOf(bars: Bar[]): { at: number; value: number }[] {
   const step = Math.max(1, Math.ceil(bars.length / LABELS));
   const starts = bars.map((bar, index) => ({ at: index / bars.length, value: bar.from, index }));

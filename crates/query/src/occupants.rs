@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 /// The most candidates for the next block that are looked at closely.
 const MOST_CANDIDATES: usize = 256;
 
-/// A range of addresses. Mappings and the blocks that an allocator places in them overlap, so they are told apart.
+/// A range of addresses. Mappings and the blocks that an allocator places in them overlap, so each range names its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressRange {
     /// Its first byte.

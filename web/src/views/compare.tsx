@@ -143,7 +143,7 @@ function sampled(): Source | null {
   return estimate.isEstimated(source.value) ? source.value : other.value;
 }
 
-/** What is said of a change that may be none: the ranges of both sides overlap. */
+/** The note on a change that may be none: the ranges of both sides overlap. */
 function noise(row: Change): string | undefined {
   const [before, after] = [estimate.rangeOfBytes(row.before, row.samples_before, sampled()), estimate.rangeOfBytes(row.after, row.samples_after, sampled())];
   return before && after && before[0] <= after[1] && after[0] <= before[1] ? "may be no change: the 95% ranges of A and B overlap" : undefined;

@@ -148,7 +148,7 @@ impl SiteTypes {
         site_type
     }
 
-    /// What is said of blocks of an unknown type: it depends on the innermost frame and on the one that names the site.
+    /// The text for blocks of an unknown type: it depends on the innermost frame and on the one that names the site.
     fn unknown(&mut self, catalog: &Catalog, stack: StackId) -> Arc<SiteType> {
         let ids = || catalog.stacks.frame_ids_of(stack).take(MOST_FRAMES);
         let Some(innermost) = ids().next() else { return Arc::new(SiteType::unknown("[unknown]".to_owned())) };
