@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// The arguments of `highwater block`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  highwater block app.hw               the largest live blocks at the end, by number
+  highwater block app.hw               the largest live blocks at the end
   highwater block app.hw --at peak     at the peak
   highwater block app.hw --ever        the largest blocks ever
   highwater block app.hw --id 4711     the life of a block
