@@ -23,7 +23,7 @@ use std::sync::Arc;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   highwater view app.hw                  the page, in your browser
-  highwater view app.children            a folder of recordings: a tree of processes
+  highwater view app.children            a folder: all processes together
   highwater view before.hw after.hw      two of them, to compare
   highwater view --live                  the processes that 'highwater run' started
   highwater view app.hw --no-open        only the address, for another browser
