@@ -76,10 +76,10 @@ impl Slicing {
     }
 
     /// Ends a slice before a step, if it is long enough and all events of its last instant are in it: the state at its end is then the state at that instant.
+    /// The first slice has the events of the first instant only, so that the state with which a recording begins is known.
     fn ends_before(&mut self, accounts: &Accounts, step: &Step) -> bool {
-        self.is_full |= !self.slices.is_empty()
-            && accounts.events().saturating_sub(self.began) >= self.length
-            && step.time > accounts.last_time();
+        let is_long = self.slices.len() == 1 || accounts.events().saturating_sub(self.began) >= self.length;
+        self.is_full |= !self.slices.is_empty() && is_long && step.time > accounts.last_time();
         self.is_full
     }
 
