@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { api, bytes, choiceOf, figures, go, HIGHWATER, json, page, picture, recording, rows, settled, viewer } from "./support.mjs";
+import { api, bytes, choiceOf, figures, go, HIGHWATER, json, page, picture, recording, rows, settled, until, viewer } from "./support.mjs";
 
 const place = recording("tree");
 mkdirSync(place);
@@ -193,8 +193,7 @@ test("five hundred processes take one question, and few rows", async () => {
   assert.match(await wide.locator(".processes-headline").textContent(), /^500 processes/);
   assert.ok(await wide.locator(".table-row").count() < 60, "only rows on the screen exist");
   await wide.locator(".table-body").evaluate((body) => { body.scrollTop = body.scrollHeight; });
-  await settled(wide);
-  assert.match((await rows(wide)).at(-1)[0], /^cc499/);
+  await until("the last row", async () => /^cc499/.test((await rows(wide)).at(-1)[0]));
   assert.deepEqual(asked.filter((path) => /processes|overview|timeline/.test(path)), [], "scrolling asks nothing");
   const { processes } = await api(server, "sources");
   assert.deepEqual(processes, { count: 500, is_tree: true });
