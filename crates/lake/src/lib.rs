@@ -1,0 +1,24 @@
+//! The lake: aggregated snapshots of the processes of many hosts, as Parquet files in a folder or an object store.
+//!
+//! ```text
+//!  highwater ship ─▶ Batch ─▶ incoming/ ─▶ compaction ─▶ sites/ sites_hour/ processes/ stacks/ frames/ ─▶ any SQL engine
+//! ```
+//!
+//! # Design
+//!
+//! Highwater is no database: it writes files that existing engines read. One row of `sites` is one stack of one process at one instant (a *slot*). Hosts write
+//! small files into `incoming/`. Compaction sorts the rows of an hour by site, process and slot, so that equal values are neighbours and most rows take
+//! two or three bytes.
+//!
+//! Identities are content hashes ([`identity`]): the same stack has the same number on every host, whatever the address space layout. All numbers are signed 64-bit
+//! integers, because some engines read unsigned ones as decimals.
+//!
+//! A file is complete or absent: it is written under another name, synced and renamed, or uploaded as one object ([`store`]).
+#![forbid(unsafe_code)]
+
+pub mod identity;
+pub mod rows;
+pub mod store;
+
+/// The version of the schema, in `lake.json`.
+pub const SCHEMA: u32 = 1;

@@ -1,0 +1,125 @@
+//! A lake in a folder.
+
+use super::{LakeStore, StoreError, StoredFile};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::UNIX_EPOCH;
+
+/// Files that are being written: outside the tables, so that no engine reads them.
+const UNFINISHED: &str = "unfinished";
+
+/// A lake in a folder of this machine, or of a network file system.
+#[derive(Debug)]
+pub struct FolderStore {
+    root: PathBuf,
+    name: String,
+    written: AtomicU64,
+}
+
+impl FolderStore {
+    /// The lake in a folder, which need not exist yet.
+    pub fn new(root: &Path) -> Self {
+        Self { root: root.to_owned(), name: root.display().to_string(), written: AtomicU64::new(0) }
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn path_of(&self, key: &str) -> Result<PathBuf, StoreError> {
+        let is_plain = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains('\0');
+        if key.split('/').all(is_plain) {
+            Ok(self.root.join(key))
+        } else {
+            Err(StoreError::Refused(format!("{key}: not a path in a lake")))
+        }
+    }
+
+    fn collect(&self, folder: &Path, prefix: &str, files: &mut Vec<StoredFile>) -> Result<(), StoreError> {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(system(folder, error)),
+        };
+        for entry in entries {
+            let entry = entry.map_err(|error| system(folder, error))?;
+            let path = entry.path();
+            let Some(key) = path.strip_prefix(&self.root).ok().and_then(Path::to_str) else { continue };
+            // A file may be deleted by another compactor meanwhile.
+            let Ok(about) = entry.metadata() else { continue };
+            if about.is_dir() {
+                let below = format!("{key}/");
+                if key != UNFINISHED && (below.starts_with(prefix) || prefix.starts_with(&below)) {
+                    self.collect(&path, prefix, files)?;
+                }
+            } else if about.is_file() && key.starts_with(prefix) {
+                let modified = about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+                let tag = format!("{:x}-{:x}", modified.map_or(0, |time| time.as_nanos()), about.len());
+                files.push(StoredFile { key: key.to_owned(), bytes: about.len(), tag });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LakeStore for FolderStore {
+    fn put(&self, key: &str, file: &Path) -> Result<(), StoreError> {
+        let target = self.path_of(key)?;
+        let unfinished = self.root.join(UNFINISHED);
+        fs::create_dir_all(&unfinished).map_err(|error| system(&unfinished, error))?;
+        let number = self.written.fetch_add(1, Ordering::Relaxed);
+        let written = unfinished.join(format!("{}-{number}", std::process::id()));
+        let copied = fs::copy(file, &written).and_then(|_| File::open(&written)?.sync_all());
+        let done = copied.map_err(|error| system(&written, error)).and_then(|()| {
+            let folder = target.parent().unwrap_or(&self.root);
+            fs::create_dir_all(folder).map_err(|error| system(folder, error))?;
+            // A link, unlike a rename, never replaces a file.
+            fs::hard_link(&written, &target).map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => StoreError::Exists(key.to_owned()),
+                _ => system(&target, error),
+            })?;
+            File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| system(folder, error))
+        });
+        // What is left of a failed write is not in the lake; the next compaction removes it.
+        let _ = fs::remove_file(&written);
+        done
+    }
+
+    fn open(&self, file: &StoredFile) -> Result<File, StoreError> {
+        let path = self.path_of(&file.key)?;
+        File::open(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => StoreError::NotFound(file.key.clone()),
+            _ => system(&path, error),
+        })
+    }
+
+    fn local_path(&self, file: &StoredFile) -> Result<PathBuf, StoreError> {
+        self.path_of(&file.key)
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<StoredFile>, StoreError> {
+        let mut files = Vec::new();
+        self.collect(&self.root, prefix, &mut files)?;
+        files.sort();
+        Ok(files)
+    }
+
+    fn delete(&self, key: &str) -> Result<(), StoreError> {
+        let path = self.path_of(key)?;
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(system(&path, error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+fn system(path: &Path, error: io::Error) -> StoreError {
+    StoreError::System { path: path.display().to_string(), error }
+}

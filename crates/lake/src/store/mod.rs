@@ -1,0 +1,61 @@
+//! Where a lake's files are: a folder, or an object store.
+
+mod folder;
+
+pub use folder::FolderStore;
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// A file of a lake.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StoredFile {
+    /// Its path in the lake, with slashes: `sites/day=2026-11-18/service=api/09-3f2a.parquet`.
+    pub key: String,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Changes when the file's content does: an ETag, or time and length.
+    pub tag: String,
+}
+
+/// Why a store did not do what it was asked. Each is one line for the user.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is no such file.
+    #[error("{0}: no such file in the lake")]
+    NotFound(String),
+    /// A file of this name exists already.
+    #[error("{0}: exists already")]
+    Exists(String),
+    /// The store cannot be reached now: worth another try.
+    #[error("{0}")]
+    Away(String),
+    /// The store refuses, and will refuse again.
+    #[error("{0}")]
+    Refused(String),
+    /// A system call failed.
+    #[error("{path}: {error}")]
+    System {
+        /// The file or folder.
+        path: String,
+        /// The error.
+        error: io::Error,
+    },
+}
+
+/// The files of a lake.
+pub trait LakeStore: Send + Sync {
+    /// Puts a whole file into the store under a new key. It is visible complete or not at all; an existing file is not replaced.
+    fn put(&self, key: &str, file: &Path) -> Result<(), StoreError>;
+    /// The content of a file, as a file on this machine. `tag` is that of its listing; a copy may be kept under it.
+    fn open(&self, file: &StoredFile) -> Result<File, StoreError>;
+    /// The path of a file's content on this machine, for engines that open files by name. It stays valid while the store does.
+    fn local_path(&self, file: &StoredFile) -> Result<std::path::PathBuf, StoreError>;
+    /// All files whose keys begin with a prefix, in the order of their keys. Files that are being written are not among them.
+    fn list(&self, prefix: &str) -> Result<Vec<StoredFile>, StoreError>;
+    /// Deletes a file. One that is not there is no error.
+    fn delete(&self, key: &str) -> Result<(), StoreError>;
+    /// The lake as the user named it, for messages.
+    fn name(&self) -> &str;
+}
