@@ -94,6 +94,8 @@ pub struct StackRow {
 pub struct FrameRow {
     /// The stack.
     pub stack_id: i64,
+    /// The identity of the stack's names. Hosts with and without debug files give one stack two lists of names: both are in the table.
+    pub site_id: i64,
     /// Its place in the stack; 0 is the innermost frame.
     pub depth: i32,
     /// The function, or the module and offset if it has no name.
