@@ -1,8 +1,8 @@
 """Runs one question of `highwater fleet` on Spark.
 
-Reads a request (JSON) from a file or standard input, and writes the answer (JSON, one line):
+Reads a request (JSON) from a file or standard input, and writes the answer (JSON, one line). `crates/fleet/src/protocol.rs` has the fields:
 
-    {"tables": {"sites": {"compacted": ["/lake/sites/day=…/service=…/….parquet"], "incoming": […]}, …},
+    {"tables": {"sites": {"columns": [{"name": "slot", "type": "BIGINT"}, …], "compacted": ["/lake/sites/day=…/service=…/….parquet"], "incoming": […]}, …},
      "base": "/lake", "views": {"name": "SELECT …"}, "sql": "SELECT …", "max_rows": 1000}
 
     {"columns": [{"name": "site_id", "type": "BIGINT"}], "rows": [[1]]}   or   {"error": "one line"}
@@ -22,20 +22,7 @@ import os
 import re
 import socket
 import sys
-
-# Columns in the order of the files. Explicit schemas: Spark reads no footer to guess them, and a file with other types is an error.
-LABELS = "version STRING, region STRING, host STRING"
-PROCESS = "pid INT, start TIMESTAMP, process_id BIGINT"
-SCHEMAS = {
-    "sites": f"slot BIGINT, {LABELS}, {PROCESS}, stack_id BIGINT, site_id BIGINT, sample_period BIGINT, "
-    "live_bytes BIGINT, live_blocks BIGINT, alloc_bytes BIGINT, alloc_blocks BIGINT",
-    "sites_hour": f"hour BIGINT, {LABELS}, {PROCESS}, stack_id BIGINT, site_id BIGINT, sample_period BIGINT, n BIGINT, "
-    "min_bytes BIGINT, max_bytes BIGINT, sum_bytes BIGINT, sum_blocks BIGINT, sx BIGINT, sxx BIGINT, sxy BIGINT, syy BIGINT",
-    "processes": f"slot BIGINT, {LABELS}, container STRING, {PROCESS}, sample_period BIGINT, live_bytes BIGINT, "
-    "live_blocks BIGINT, rss_bytes BIGINT, limit_bytes BIGINT",
-    "stacks": "stack_id BIGINT, site_id BIGINT, function STRING, type_name STRING, stack STRING",
-    "frames": "stack_id BIGINT, site_id BIGINT, depth INT, function STRING, file STRING, line INT, module STRING, build_id STRING",
-}
+import threading
 
 # What the answers rest on. A user's own settings cannot change these.
 FIXED = {
@@ -44,8 +31,11 @@ FIXED = {
     "spark.sql.session.timeZone": "UTC",
     # A sum that overflows is an error, never a wrong figure.
     "spark.sql.ansi.enabled": "true",
-    "spark.sql.caseSensitive": "false",
-    "spark.sql.parquet.enableVectorizedReader": "true",
+    # A text means the same as in the embedded engine: backslashes and ${…} are ordinary characters.
+    "spark.sql.parser.escapedStringLiterals": "true",
+    "spark.sql.variable.substitute": "false",
+    # Questions are about the lake, not about other files.
+    "spark.sql.runSQLOnFiles": "false",
 }
 
 # What suits most lakes. Each can be replaced by --conf.
@@ -61,12 +51,27 @@ DEFAULTS = {
 }
 
 
+# Types of the lake's columns.
+COLUMN_TYPES = ("BIGINT", "INT", "STRING", "TIMESTAMP")
+
+# Spark counts the rows of an answer in 32 bits.
+MOST_ROWS = 2**31 - 2
+
+
 class RequestError(Exception):
     """A request that cannot be run, in one line."""
 
 
+def is_list(value, kind):
+    return isinstance(value, list) and all(isinstance(part, kind) for part in value)
+
+
+def is_name(value):
+    return isinstance(value, str) and re.fullmatch(r"[a-z_][a-z0-9_]*", value) is not None
+
+
 def read_request(text):
-    """The request, checked as far as the rest depends on it."""
+    """The request, checked: nothing in it but `sql` and the texts of views reaches Spark's parser."""
     try:
         request = json.loads(text)
     except ValueError as error:
@@ -75,22 +80,22 @@ def read_request(text):
         raise RequestError("the request has no 'sql'")
     if not isinstance(request.get("base"), str) or not isinstance(request.get("tables"), dict):
         raise RequestError("the request has no 'base' or no 'tables'")
-    for name, files in request["tables"].items():
-        if name not in SCHEMAS:
-            raise RequestError(f"unknown table '{name}'")
+    for name, table in request["tables"].items():
+        if not is_name(name) or not isinstance(table, dict):
+            raise RequestError(f"'{name}' is no table")
+        columns = table.get("columns")
+        if not is_list(columns, dict) or not all(is_name(column.get("name")) and column.get("type") in COLUMN_TYPES for column in columns):
+            raise RequestError(f"the table '{name}' has columns that cannot be")
         for kind in ("compacted", "incoming"):
-            paths = files.get(kind, []) if isinstance(files, dict) else None
-            if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-                raise RequestError(f"'{kind}' of table '{name}' is not a list of paths")
-    views = request.get("views") or {}
-    if not isinstance(views, dict) or not all(isinstance(text, str) for text in views.values()):
+            if not is_list(table.get(kind), str):
+                raise RequestError(f"'{kind}' of the table '{name}' is not a list of paths")
+    views = request.setdefault("views", {})
+    if not isinstance(views, dict) or not all(is_name(name) and isinstance(text, str) for name, text in views.items()):
         raise RequestError("'views' is not a list of texts by name")
-    for name in views:
-        if not re.fullmatch(r"[a-z_][a-z0-9_]*", name):
-            raise RequestError(f"a view cannot be named '{name}'")
-    limit = request.get("max_rows")
-    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
-        raise RequestError("'max_rows' is not a number")
+    for name in ("max_rows", "seconds"):
+        value = request.setdefault(name, 0 if name == "seconds" else MOST_ROWS)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise RequestError(f"'{name}' is not a number")
     return request
 
 
@@ -99,43 +104,51 @@ def literal_path(path):
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
 
 
-def file_view(spark, table, kind, base, paths):
-    """The rows of the compacted or the incoming files of a table, with `day` and `service` last."""
-    # Compacted files have the service in their path only, incoming ones as their last column.
-    columns = SCHEMAS[table]
-    if kind == "compacted":
-        columns, folder = f"{columns}, day STRING, service STRING", f"{base}/{table}"
-    else:
-        columns, folder = f"{columns}, service STRING, day STRING", f"{base}/incoming/{table}"
-    if not paths:
-        frame = spark.createDataFrame([], columns)
-    else:
-        reader = spark.read.schema(columns).option("basePath", folder)
-        frame = reader.parquet(*[literal_path(path) for path in paths])
-    names = [column for column in frame.columns if column not in ("day", "service")]
-    return frame.select(*names, "day", "service")
+def relation(spark, base, name, table, kind):
+    """The rows of the compacted or the incoming files of a table."""
+    # Explicit schemas: Spark reads no footer to guess them, and a file with other types is an error. The day is in all paths, the service in those of
+    # compacted files.
+    columns = [(column["name"], column["type"]) for column in table["columns"]]
+    folder = f"{base}/{name}" if kind == "compacted" else f"{base}/incoming/{name}"
+    partitions = ("day", "service") if kind == "compacted" else ("day",)
+    in_files = [(name, kind) for name, kind in columns if name not in partitions]
+    schema = ", ".join(f"`{name}` {kind}" for name, kind in in_files + [(name, "STRING") for name in partitions])
+    paths = [literal_path(path) for path in table[kind]]
+    frame = spark.read.schema(schema).option("basePath", folder).parquet(*paths) if paths else spark.createDataFrame([], schema)
+    return frame.select(*[name for name, _ in columns])
 
 
 def create_views(spark, request):
-    """`TABLE_compacted` and `TABLE_incoming` of each table, and the request's own views over them, in its order."""
+    """`TABLE_compacted` and `TABLE_incoming` of each table, and the request's own views over them."""
     base = request["base"].rstrip("/")
-    for table in SCHEMAS:
-        files = request["tables"].get(table, {})
+    for name, table in request["tables"].items():
         for kind in ("compacted", "incoming"):
-            frame = file_view(spark, table, kind, base, files.get(kind, []))
-            frame.createOrReplaceTempView(f"{table}_{kind}")
-    for name, text in (request.get("views") or {}).items():
-        spark.sql(text).createOrReplaceTempView(name)
+            relation(spark, base, name, table, kind).createOrReplaceTempView(f"{name}_{kind}")
+    for name, text in request["views"].items():
+        query(spark, text).createOrReplaceTempView(name)
 
 
-TYPES = {"tinyint": "TINYINT", "smallint": "SMALLINT", "int": "INTEGER", "bigint": "BIGINT", "float": "FLOAT", "double": "DOUBLE",
-         "string": "VARCHAR", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP WITH TIME ZONE", "timestamp_ntz": "TIMESTAMP"}
+def query(spark, text):
+    """The rows of a SELECT. Inside parentheses nothing else is one: no command, no second statement."""
+    return spark.sql(f"SELECT * FROM (\n{text.strip().rstrip(';')}\n) AS question")
+
+
+def plain_column(column, kind):
+    """A column in the form that answers have. Spark writes times in its session's zone; Python would use the machine's."""
+    from pyspark.sql import functions
+
+    if kind == "timestamp":
+        return functions.date_format(column, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'")
+    if kind == "timestamp_ntz":
+        return functions.date_format(column, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS")
+    return column
 
 
 def type_name(kind):
-    """The type's name, as the embedded engine calls it."""
-    text = kind.simpleString()
-    return TYPES.get(text, text.upper())
+    """The type's name in answers."""
+    if kind.startswith("decimal"):
+        return "DECIMAL"
+    return {"timestamp_ntz": "TIMESTAMP", "float": "DOUBLE", "smallint": "INT", "tinyint": "INT"}.get(kind, kind.upper())
 
 
 def plain(value):
@@ -144,7 +157,7 @@ def plain(value):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, decimal.Decimal) and value == value.to_integral_value():
+    if isinstance(value, decimal.Decimal) and value == value.to_integral_value() and -(2**63) <= value < 2**63:
         return int(value)
     return str(value)
 
@@ -154,17 +167,18 @@ def answer(spark, request):
     for name, value in FIXED.items():
         spark.conf.set(name, value)
     create_views(spark, request)
-    frame = spark.sql(request["sql"])
-    limit = request.get("max_rows")
-    # Spark writes times as text in its session's zone; in Python they would be in the machine's.
-    texts = [column.cast("string") if kind in ("date", "timestamp", "timestamp_ntz") else column
-             for column, kind in ((frame[f"`{name}`"], kind) for name, kind in frame.dtypes)]
-    rows = frame.select(*texts)
-    rows = (rows if limit is None else rows.limit(limit + 1)).collect()
-    if limit is not None and len(rows) > limit:
-        raise RequestError(f"more than {limit} rows: add a LIMIT")
-    columns = [{"name": field.name, "type": type_name(field.dataType)} for field in frame.schema.fields]
-    return {"columns": columns, "rows": [[plain(value) for value in row] for row in rows]}
+    frame = query(spark, request["sql"])
+    # Not by name: two columns may have the same.
+    kinds = [field.dataType.simpleString() for field in frame.schema.fields]
+    names = [field.name for field in frame.schema.fields]
+    frame = frame.toDF(*[f"c{number}" for number in range(len(names))])
+    frame = frame.select(*[plain_column(frame[f"c{number}"], kind) for number, kind in enumerate(kinds)])
+    most = min(request["max_rows"], MOST_ROWS)
+    rows = [[plain(value) for value in row] for row in frame.limit(most + 1).collect()]
+    result = {"columns": [{"name": name, "type": type_name(kind)} for name, kind in zip(names, kinds)], "rows": rows[:most]}
+    if len(rows) > most:
+        result["truncated"] = True
+    return result
 
 
 def reach(master):
@@ -228,7 +242,18 @@ def main():
     # The Java machine inherits standard output: the answer gets a descriptor of its own, and whatever else is printed goes to standard error.
     out = os.dup(1)
     os.dup2(2, 1)
-    spark = None
+
+    def finish(result):
+        line = json.dumps(result, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+        with open(options.output or out, "w", encoding="utf-8", errors="replace") as file:
+            file.write(line)
+
+    def give_up(seconds):
+        finish({"error": f"no answer within {seconds} seconds"})
+        # The Java machine ends too: it waits for the end of its input.
+        os._exit(1)
+
+    spark = timer = None
     try:
         settings = {}
         for setting in options.conf:
@@ -245,19 +270,19 @@ def main():
         except (OSError, UnicodeDecodeError) as error:
             raise RequestError(f"the request cannot be read: {error}") from None
         request = read_request(text)
+        if request["seconds"]:
+            timer = threading.Timer(request["seconds"], give_up, [request["seconds"]])
+            timer.daemon = True
+            timer.start()
         spark = session(options.master, settings)
         result = answer(spark, request)
     except KeyboardInterrupt:
         result = {"error": "interrupted"}
     except Exception as error:  # Spark has a hundred kinds of them; each is one line for the user.
         result = {"error": one_line(error)}
-    line = json.dumps(result, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
-    if options.output:
-        with open(options.output, "w", encoding="utf-8") as file:
-            file.write(line)
-    else:
-        with os.fdopen(out, "w", encoding="utf-8") as file:
-            file.write(line)
+    if timer is not None:
+        timer.cancel()
+    finish(result)
     if spark is not None:
         spark.stop()
     sys.exit(1 if "error" in result else 0)
