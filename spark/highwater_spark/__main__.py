@@ -232,60 +232,81 @@ def one_line(error):
     return " ".join(line.split())[:500]
 
 
+def read_settings(texts):
+    """Settings of Spark from the command line."""
+    settings = {}
+    for text in texts:
+        name, found, value = text.partition("=")
+        if not found or not name.startswith("spark."):
+            raise RequestError(f"'{text}' is not a setting such as spark.executor.memory=2g")
+        settings[name] = value
+    return settings
+
+
+def requests(options):
+    """The texts of the requests."""
+    try:
+        if options.lines:
+            for line in sys.stdin.buffer:
+                yield line.decode("utf-8")
+        elif options.request == "-":
+            yield sys.stdin.buffer.read().decode("utf-8")
+        else:
+            with open(options.request, encoding="utf-8") as file:
+                yield file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"the request cannot be read: {error}") from None
+
+
 def main():
     parser = argparse.ArgumentParser(prog="highwater_spark", description="Runs one question of 'highwater fleet' on Spark.")
     parser.add_argument("request", nargs="?", default="-", help="the request, a JSON file; standard input without it")
+    parser.add_argument("--lines", action="store_true", help="each line of standard input is a request, all in one session")
     parser.add_argument("--master", help="spark://HOST:PORT, local[*], yarn …; spark-submit has its own")
     parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark; may be repeated")
     parser.add_argument("--output", metavar="FILE", help="write the answer to a file instead of standard output")
     options = parser.parse_args()
     # The Java machine inherits standard output: the answer gets a descriptor of its own, and whatever else is printed goes to standard error.
-    out = os.dup(1)
+    out = open(options.output or os.dup(1), "w", encoding="utf-8", errors="replace")
     os.dup2(2, 1)
 
-    def finish(result):
-        line = json.dumps(result, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
-        with open(options.output or out, "w", encoding="utf-8", errors="replace") as file:
-            file.write(line)
+    def write(result):
+        out.write(json.dumps(result, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n")
+        out.flush()
 
     def give_up(seconds):
-        finish({"error": f"no answer within {seconds} seconds"})
+        write({"error": f"no answer within {seconds} seconds"})
         # The Java machine ends too: it waits for the end of its input.
         os._exit(1)
 
     spark = timer = None
-    try:
-        settings = {}
-        for setting in options.conf:
-            name, found, value = setting.partition("=")
-            if not found or not name.startswith("spark."):
-                raise RequestError(f"'{setting}' is not a setting such as spark.executor.memory=2g")
-            settings[name] = value
+    failed = False
+    texts = requests(options)
+    while True:
         try:
-            if options.request == "-":
-                text = sys.stdin.buffer.read().decode("utf-8")
-            else:
-                with open(options.request, encoding="utf-8") as file:
-                    text = file.read()
-        except (OSError, UnicodeDecodeError) as error:
-            raise RequestError(f"the request cannot be read: {error}") from None
-        request = read_request(text)
-        if request["seconds"]:
-            timer = threading.Timer(request["seconds"], give_up, [request["seconds"]])
-            timer.daemon = True
-            timer.start()
-        spark = session(options.master, settings)
-        result = answer(spark, request)
-    except KeyboardInterrupt:
-        result = {"error": "interrupted"}
-    except Exception as error:  # Spark has a hundred kinds of them; each is one line for the user.
-        result = {"error": one_line(error)}
-    if timer is not None:
-        timer.cancel()
-    finish(result)
+            text = next(texts, None)
+            if text is None:
+                break
+            request = read_request(text)
+            if request["seconds"]:
+                timer = threading.Timer(request["seconds"], give_up, [request["seconds"]])
+                timer.daemon = True
+                timer.start()
+            spark = spark or session(options.master, read_settings(options.conf))
+            result = answer(spark, request)
+        except KeyboardInterrupt:
+            result = {"error": "interrupted"}
+        except Exception as error:  # Spark has a hundred kinds of them; each is one line for the user.
+            result = {"error": one_line(error)}
+        if timer is not None:
+            timer.cancel()
+        failed = "error" in result
+        write(result)
+        if result.get("error") == "interrupted":
+            break
     if spark is not None:
         spark.stop()
-    sys.exit(1 if "error" in result else 0)
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":

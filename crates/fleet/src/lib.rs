@@ -17,5 +17,6 @@ pub mod protocol;
 pub mod questions;
 pub mod schema;
 mod scope;
+pub mod spark;
 
 pub use scope::FleetScope;
