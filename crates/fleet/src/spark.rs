@@ -40,7 +40,9 @@ pub struct SparkMaster {
 #[derive(Debug, thiserror::Error)]
 pub enum SparkError {
     /// There is no Python.
-    #[error("cannot run {python}: {source}; Spark needs a Python with pyspark: pip install pyspark==4.3.0, and set {PYTHON} to that Python")]
+    #[error(
+        "cannot run {python}: {source}; Spark needs a Python with pyspark: pip install pyspark==4.3.0, and set {PYTHON} to that Python"
+    )]
     NoPython {
         /// What was to be run.
         python: String,

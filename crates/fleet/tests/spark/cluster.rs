@@ -50,7 +50,8 @@ impl Daemon {
         // bin/python ─▶ lib/python3.X/site-packages/pyspark
         let libraries = python().parent().unwrap().parent().unwrap().join("lib");
         let mut versions = std::fs::read_dir(&libraries).unwrap().map(|entry| entry.unwrap().path());
-        let home = versions.find_map(|version| Some(version.join("site-packages/pyspark")).filter(|path| path.exists()));
+        let home =
+            versions.find_map(|version| Some(version.join("site-packages/pyspark")).filter(|path| path.exists()));
         let home = home.unwrap_or_else(|| panic!("no pyspark in {}", libraries.display()));
         let log = folder.join(format!("{name}.log"));
         let mut command = Command::new(home.join("bin/spark-class"));
@@ -88,20 +89,13 @@ impl Drop for Daemon {
     }
 }
 
-/// A worker and the port in its name.
-struct Worker {
-    daemon: Daemon,
-    /// Its id with the master.
-    id: String,
-}
-
 /// The cluster. Its processes end with it.
 pub struct Cluster {
-    workers: Vec<Worker>,
+    workers: Vec<Daemon>,
     _master: Daemon,
     /// `spark://127.0.0.1:PORT`.
     pub address: String,
-    /// Where the master's page is.
+    /// Host and port of the master's page.
     page: String,
 }
 
@@ -112,35 +106,35 @@ impl Cluster {
         let mut master = Daemon::start(folder, "master", "org.apache.spark.deploy.master.Master", &arguments);
         let address = master.logged("Starting Spark master at ");
         let page = master.logged("and started at http://");
-        let start_worker = |name: &str| {
-            let arguments = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0", &address];
-            Daemon::start(folder, name, "org.apache.spark.deploy.worker.Worker", &arguments)
-        };
-        let mut daemons = [start_worker("worker-1"), start_worker("worker-2")];
-        for daemon in &mut daemons {
-            daemon.logged("Successfully registered with master ");
+        let arguments = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0", &address];
+        let worker = |name| Daemon::start(folder, name, "org.apache.spark.deploy.worker.Worker", &arguments);
+        let mut workers = vec![worker("worker-1"), worker("worker-2")];
+        for worker in &mut workers {
+            worker.logged("Successfully registered with master ");
         }
-        let workers = daemons.into_iter().map(|mut daemon| {
-            let port = daemon.logged("Starting Spark worker 127.0.0.1:");
-            Worker { daemon, id: format!("-127.0.0.1-{port}") }
-        });
-        Self { workers: workers.collect(), _master: master, address, page: page.trim_end_matches('/').to_owned() }
+        Self { workers, _master: master, address, page: page.trim_end_matches('/').to_owned() }
     }
 
-    /// The master's page as JSON.
-    pub fn state(&self) -> serde_json::Value {
-        let text = wait_for("the master's page", || get(&self.page, "/json/"));
-        serde_json::from_str(&text).unwrap()
+    /// The number of executors of the running application that have done some tasks and are doing another. `None` if there is none yet.
+    pub fn busy_executors(&self) -> Option<usize> {
+        let state: serde_json::Value = serde_json::from_str(&get(&self.page, "/json/")?).ok()?;
+        let application = state["activeapps"][0]["id"].as_str()?.to_owned();
+        // The master's page of an application links its own, whose port the system chose.
+        let page = get(&self.page, &format!("/app/?appId={application}"))?;
+        let (before, _) = page.split_once("Application Detail UI")?;
+        let (_, link) = before.rsplit_once("http://")?;
+        let address = link.split(['"', '/', '>']).next()?;
+        let executors = get(address, &format!("/api/v1/applications/{application}/executors"))?;
+        let executors: serde_json::Value = serde_json::from_str(&executors).ok()?;
+        let number = |executor: &serde_json::Value, field: &str| executor[field].as_u64().unwrap_or(0);
+        let is_busy = |executor: &&serde_json::Value| {
+            executor["id"] != "driver" && number(executor, "activeTasks") > 0 && number(executor, "completedTasks") > 20
+        };
+        Some(executors.as_array()?.iter().filter(is_busy).count())
     }
 
     /// Kills a worker with SIGKILL; its executor ends with it.
-    pub fn kill_worker(&mut self, number: usize) {
-        self.workers[number].daemon.kill();
-    }
-
-    /// The number of the worker that has this id with the master.
-    pub fn worker_number(&self, id: &str) -> usize {
-        let found = self.workers.iter().position(|worker| id.ends_with(&worker.id));
-        found.unwrap_or_else(|| panic!("no worker {id}"))
+    pub fn kill_worker(&mut self) {
+        self.workers[0].kill();
     }
 }
