@@ -3,7 +3,7 @@
 mod cluster;
 mod lake;
 
-use cluster::{Cluster, get, python, wait_for};
+use cluster::{Cluster, python, wait_for};
 use highwater_fleet::FleetScope;
 use highwater_fleet::label_filter::FleetLabel;
 use highwater_fleet::protocol::{EngineAnswer, EngineRequest};
@@ -120,7 +120,7 @@ fn a_cluster_answers_as_duckdb_does_also_when_a_worker_is_killed() {
     let log = folder.0.join("events");
     std::fs::create_dir_all(&log).unwrap();
     let settings = [
-        "spark.sql.shuffle.partitions=600",
+        "spark.sql.shuffle.partitions=200",
         "spark.sql.adaptive.enabled=false",
         "spark.sql.autoBroadcastJoinThreshold=-1",
         "spark.ui.enabled=true",
