@@ -72,6 +72,8 @@ pub enum Command {
     Snapshots(commands::snapshots::Snapshots),
     /// The daemon that live processes register with
     Collector(commands::collector::CollectorArgs),
+    /// Ship the memory of all live processes of this host to a lake of Parquet files, each minute
+    Ship(commands::ship::Ship),
     /// Receive the streams that programs send while they run
     Listen(commands::listen::Listen),
     /// Ask a program that offers its stream for it
@@ -124,13 +126,14 @@ pub enum Command {
 }
 
 /// The commands by purpose, in the order of `--help`.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Record", &["record", "listen", "connect", "c-library"]),
     ("Live", &["run", "ps", "snapshot", "watch", "rss", "set", "snapshots", "collector"]),
     (
         "Analyse",
         &["report", "leaks", "growth", "diff", "block", "objects", "timeline", "processes", "view", "info", "check"],
     ),
+    ("Fleet", &["ship"]),
     ("Convert", &["export", "import", "trim", "symbolize"]),
     ("Images", &["image"]),
     ("Shell", &["completions", "man", "help"]),

@@ -100,6 +100,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Rss(rss) => rss.run(&mut output),
         Command::Snapshots(snapshots) => snapshots.run(&mut output),
         Command::Collector(collector) => collector.run(),
+        Command::Ship(ship) => ship.run(),
         Command::Listen(listen) => listen.run(),
         Command::Connect(connect) => connect.run(),
         Command::Report(report) => report.run(&mut output),

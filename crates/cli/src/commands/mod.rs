@@ -25,6 +25,7 @@ mod report_window;
 pub mod rss;
 pub mod run;
 pub mod set;
+pub mod ship;
 pub mod snapshot;
 pub mod snapshots;
 pub mod summary;

@@ -55,6 +55,16 @@ fn parse_limit(text: &str) -> Result<Duration, String> {
 }
 
 impl Asking {
+    /// Where it listens.
+    pub fn socket(&self) -> Result<PathBuf, Failure> {
+        self.socket.path()
+    }
+
+    /// How long it may take for each answer, if the user says so.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
     /// Connects to the collector; `None` if none listens.
     pub fn connect_if_any(&self) -> Result<Option<CollectorClient>, Failure> {
         match CollectorClient::with_limit(&self.socket.path()?, self.timeout) {
