@@ -22,6 +22,7 @@ pub mod protocol;
 pub mod questions;
 pub mod schema;
 mod scope;
+pub mod spark;
 
 pub use duckdb::{DUCKDB_PROGRAM, DuckDbProgram};
 pub use engine::{EngineLimits, FleetEngine};
