@@ -64,16 +64,17 @@ pub enum AttributeValue {
 pub struct OtlpRequest {
     message: ProtobufMessage,
     dictionary: OtlpDictionary,
+    profiles: usize,
 }
 
 impl OtlpRequest {
-    /// Adds the profiles of a process; `attributes` say which process it is. `profile_id` gives each figure's profile its identity, by which a store knows
-    /// a profile that is sent again. A figure without a sample that is not 0 has no profile.
+    /// Adds the profiles of a process; `attributes` say which process it is. `profile_id` gives each figure's profile an identity, by which a store
+    /// knows a profile that is sent again. A figure without a sample that is not 0 has no profile.
     pub fn add(
         &mut self,
         attributes: &[(&str, AttributeValue)],
         profile: &HeapProfile<'_>,
-        profile_id: impl Fn(HeapFigure) -> [u8; 16],
+        profile_id: impl Fn(HeapFigure) -> Option<[u8; 16]>,
     ) {
         let mut scope = ProtobufMessage::default();
         scope.text(request_field::SCOPE_NAME, "highwater");
@@ -81,7 +82,7 @@ impl OtlpRequest {
         let mut of_scope = ProtobufMessage::default();
         of_scope.message(request_field::SCOPE, &scope);
         let mut stacks = self.dictionary.stacks_of(profile.catalog);
-        let mut has_profiles = false;
+        let mut profiles = 0;
         for figure in profile.figures() {
             let values = profile.samples.iter().map(|sample| (sample.stack, figure.of(sample)));
             let mut samples = ProtobufMessage::default();
@@ -94,7 +95,7 @@ impl OtlpRequest {
             if samples.bytes().is_empty() {
                 continue;
             }
-            has_profiles = true;
+            profiles += 1;
             let (name, unit) = figure.name_and_unit();
             let mut message = ProtobufMessage::default();
             message.message(profile_field::SAMPLE_TYPE, &stacks.value_type(name, unit));
@@ -107,10 +108,13 @@ impl OtlpRequest {
             message.uint(profile_field::DURATION_NANO, duration);
             message.message(profile_field::PERIOD_TYPE, &stacks.value_type("space", "bytes"));
             message.int(profile_field::PERIOD, profile.period());
-            message.binary(profile_field::PROFILE_ID, &profile_id(figure));
+            if let Some(id) = profile_id(figure) {
+                message.binary(profile_field::PROFILE_ID, &id);
+            }
             of_scope.message(request_field::PROFILES, &message);
         }
-        if has_profiles {
+        self.profiles += profiles;
+        if profiles > 0 {
             let mut of_resource = ProtobufMessage::default();
             of_resource.message(request_field::RESOURCE, &resource(attributes));
             of_resource.message(request_field::SCOPE_PROFILES, &of_scope);
@@ -120,7 +124,12 @@ impl OtlpRequest {
 
     /// True if no process has a profile.
     pub fn is_empty(&self) -> bool {
-        self.message.bytes().is_empty()
+        self.profiles == 0
+    }
+
+    /// The number of profiles.
+    pub fn profiles(&self) -> usize {
+        self.profiles
     }
 
     /// The size of the request so far.
