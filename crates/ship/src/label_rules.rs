@@ -146,7 +146,10 @@ mod tests {
         assert_eq!(rules.host(), "node-3");
         assert_eq!(labels(&rules, b""), ["nginx", "", "eu-1", "node-3", "c0ffee"]);
         assert_eq!(labels(&rules, OTEL), ["shop", "1.42+git", "eu-1a", "inner", "prod/shop-7f"]);
-        assert_eq!(labels(&rules, b"POD_NAME=p\0POD_NAMESPACE=n\0NODE_NAME=node-9"), ["nginx", "", "eu-1", "node-9", "n/p"]);
+        assert_eq!(
+            labels(&rules, b"POD_NAME=p\0POD_NAMESPACE=n\0NODE_NAME=node-9"),
+            ["nginx", "", "eu-1", "node-9", "n/p"]
+        );
         let bare = LabelRules::new(Environment::default(), "machine");
         assert_eq!(labels(&bare, b"OTEL_SERVICE_NAME= \0"), ["nginx", "", "", "machine", "c0ffee"]);
     }
@@ -154,7 +157,8 @@ mod tests {
     #[test]
     fn flags_come_before_everything() {
         let mut rules = LabelRules::new(Environment::parse(b"NODE_NAME=node-3\0"), "machine");
-        for (label, value) in [("service", "s"), ("service.version", "v"), ("region", "r"), ("host", "h"), ("container", "c")]
+        for (label, value) in
+            [("service", "s"), ("service.version", "v"), ("region", "r"), ("host", "h"), ("container", "c")]
         {
             rules.set(label, value).unwrap();
         }

@@ -30,9 +30,10 @@
 mod batch_maker;
 mod container;
 mod environment;
-mod lake_target;
 mod label_rules;
+mod lake_target;
 mod process_start;
+pub mod profile_store;
 mod resource_attributes;
 mod sender;
 mod shipper;

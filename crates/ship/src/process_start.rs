@@ -39,7 +39,8 @@ impl BootClock {
 
     /// When a process began: in microseconds since the boot, and since the Unix epoch. `None` if it is gone.
     pub fn start_of(&self, pid: u32) -> Option<(i64, i64)> {
-        let since_boot = start_ticks(&fs::read(format!("/proc/{pid}/stat")).ok()?)?.checked_mul(1_000_000 / TICKS_PER_SECOND)?;
+        let since_boot =
+            start_ticks(&fs::read(format!("/proc/{pid}/stat")).ok()?)?.checked_mul(1_000_000 / TICKS_PER_SECOND)?;
         Some((since_boot, self.boot_us.checked_add(since_boot)?))
     }
 }

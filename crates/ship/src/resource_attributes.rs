@@ -43,8 +43,7 @@ mod tests {
         let text = b"service.name=my%20shop%2C%C3%A9, service.version = 1.42 ,broken,=x,empty=,bad=%zz,cut=%4,a=1,a=2,raw=\xff";
         let found = resource_attributes(text);
         let found: Vec<(&str, &str)> = found.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        let expected =
-            [("service.name", "my shop,é"), ("service.version", "1.42"), ("a", "2"), ("raw", "\u{fffd}")];
+        let expected = [("service.name", "my shop,é"), ("service.version", "1.42"), ("a", "2"), ("raw", "\u{fffd}")];
         assert_eq!(found, expected);
         assert!(resource_attributes(b"").is_empty());
     }

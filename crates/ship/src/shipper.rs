@@ -121,7 +121,8 @@ impl Shipper {
             wake: Arc::clone(&wake),
             say: Arc::clone(&say),
         };
-        let sending = std::thread::Builder::new().name("sender".to_owned()).spawn(|| sender.run()).map_err(ShipError::Thread)?;
+        let sending =
+            std::thread::Builder::new().name("sender".to_owned()).spawn(|| sender.run()).map_err(ShipError::Thread)?;
         let mut slots = SlotLoop { options, clock, maker, spool: Arc::clone(&spool), wake: Arc::clone(&wake), say };
         let taken = slots.run(stop);
         wake.end();
@@ -160,7 +161,10 @@ impl SlotLoop {
                     }
                 }
                 Err(error) => {
-                    if matches!(error, CollectorError::Stranger { .. } | CollectorError::Forbidden(_) | CollectorError::NoPath(_)) {
+                    if matches!(
+                        error,
+                        CollectorError::Stranger { .. } | CollectorError::Forbidden(_) | CollectorError::NoPath(_)
+                    ) {
                         return Err(ShipError::Collector(error));
                     }
                     let line = format!("waiting: {error}");

@@ -85,7 +85,12 @@ impl ShipSpool {
             DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| system(folder, error))?;
         }
         let path = root.join("lock");
-        let lock = File::options().create(true).truncate(false).write(true).open(&path).map_err(|error| system(&path, error))?;
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(|error| system(&path, error))?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(SpoolError::InUse(root.to_owned())),

@@ -60,7 +60,9 @@ pub fn encode_batch(batch: &Batch) -> io::Result<Vec<u8>> {
     out.number(batch.processes.len() as u64);
     for (row, process) in batch.processes.iter().zip(of_processes) {
         out.number(*process);
-        [row.slot, row.sample_period, row.live_bytes, row.live_blocks].into_iter().for_each(|number| out.signed(number));
+        [row.slot, row.sample_period, row.live_bytes, row.live_blocks]
+            .into_iter()
+            .for_each(|number| out.signed(number));
         [row.rss_bytes, row.limit_bytes].into_iter().for_each(|number| out.perhaps(number));
     }
     out.number(batch.sites.len() as u64);
@@ -78,7 +80,9 @@ pub fn encode_batch(batch: &Batch) -> io::Result<Vec<u8>> {
     }
     out.number(batch.frames.len() as u64);
     for row in &batch.frames {
-        [row.stack_id, row.site_id, row.depth.into(), row.line.into()].into_iter().for_each(|number| out.signed(number));
+        [row.stack_id, row.site_id, row.depth.into(), row.line.into()]
+            .into_iter()
+            .for_each(|number| out.signed(number));
         [&row.function, &row.file, &row.module, &row.build_id].into_iter().for_each(|text| out.text(text));
     }
     let mut encoder = zstd::Encoder::new(MAGIC.to_vec(), LEVEL)?;
@@ -238,7 +242,8 @@ mod tests {
         (prop::collection::vec(".{0,6}", 5), any::<i32>(), any::<i64>()).prop_map(|(labels, pid, start_us)| {
             let mut labels = labels.into_iter();
             let mut label = || labels.next().unwrap_or_default();
-            let labels = Labels { service: label(), version: label(), region: label(), host: label(), container: label() };
+            let labels =
+                Labels { service: label(), version: label(), region: label(), host: label(), container: label() };
             Arc::new(LakeProcess { labels, pid, start_us, process_id: start_us ^ 7 })
         })
     }

@@ -186,7 +186,8 @@ impl StackBook {
     /// The row of a stack, for a service.
     pub fn stack_row(&self, stack: &KnownStack, service: &str) -> StackRow {
         let name = |frame: u32| &**self.texts.get(self.named_frames[frame as usize].function);
-        let outermost_first: Vec<String> = stack.frames.iter().rev().map(|frame| name(*frame).replace(';', ":")).collect();
+        let outermost_first: Vec<String> =
+            stack.frames.iter().rev().map(|frame| name(*frame).replace(';', ":")).collect();
         StackRow {
             stack_id: stack.stack_id,
             site_id: stack.site_id,
@@ -221,7 +222,13 @@ impl StackBook {
         ModuleKey { identity: self.texts.number(identity), is_jit: path == JIT_MODULE }
     }
 
-    fn frame_key(&mut self, catalog: &Catalog, modules: &[ModuleKey], frame: &Frame, map: Option<&PerfMap>) -> FrameKey {
+    fn frame_key(
+        &mut self,
+        catalog: &Catalog,
+        modules: &[ModuleKey],
+        frame: &Frame,
+        map: Option<&PerfMap>,
+    ) -> FrameKey {
         let module = frame.module.checked_sub(1).and_then(|at| modules.get(at as usize));
         if frame.function == StringId::EMPTY {
             let offset = catalog.module_of(frame).and_then(|module| module.offset_of(frame.address));
@@ -260,7 +267,8 @@ struct ModuleKey {
 
 /// Whether a frame is code that its program made while it ran.
 pub fn is_jit(catalog: &Catalog, frame: &Frame) -> bool {
-    let lies_in_no_file = || catalog.module_of(frame).is_none_or(|module| catalog.strings.get(module.path) == JIT_MODULE);
+    let lies_in_no_file =
+        || catalog.module_of(frame).is_none_or(|module| catalog.strings.get(module.path) == JIT_MODULE);
     frame.address != 0 && frame.function == StringId::EMPTY && lies_in_no_file()
 }
 
@@ -288,9 +296,7 @@ fn code_id(catalog: &Catalog, stack: StackId) -> i64 {
     let names: Vec<String> = texts.iter().map(|(_, named)| shown_name(named)).collect();
     stack_id(texts.iter().zip(&names).map(|((recorded, named), name)| {
         match recorded.unnamed_code().filter(|_| recorded.module != JIT_MODULE) {
-            Some(code) => {
-                FrameIdentity::Code { module: code.module_identity().as_bytes(), offset: code.offset }
-            }
+            Some(code) => FrameIdentity::Code { module: code.module_identity().as_bytes(), offset: code.offset },
             None => FrameIdentity::Named { function: name, file: named.file, line: named.line },
         }
     }))
@@ -315,7 +321,11 @@ mod tests {
         (catalog, stack)
     }
 
-    fn add(book: &mut StackBook, (catalog, stack): &(Catalog, StackId), map: Option<&PerfMap>) -> (u32, Arc<KnownStack>) {
+    fn add(
+        book: &mut StackBook,
+        (catalog, stack): &(Catalog, StackId),
+        map: Option<&PerfMap>,
+    ) -> (u32, Arc<KnownStack>) {
         let number = book.numbers(catalog, map).of(*stack);
         let mut types = SiteTypes::new(catalog, &Naming::default());
         (number, book.add(number, catalog, *stack, &mut types))
