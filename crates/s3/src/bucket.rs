@@ -1,5 +1,6 @@
 //! The store of a lake, from what the user named and the environment.
 
+use crate::listing_check::CheckingConnector;
 use highwater_lake::store::protocol::StoreFailure;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::path::Path;
@@ -69,7 +70,10 @@ impl Bucket {
                 .with_default_headers(headers);
             let backoff = BackoffConfig { max_backoff: Duration::from_secs(4), ..BackoffConfig::default() };
             let retry = RetryConfig { backoff, max_retries: 4, retry_timeout: RETRY_TIMEOUT };
-            let builder = AmazonS3Builder::new().with_client_options(options).with_retry(retry);
+            let builder = AmazonS3Builder::new()
+                .with_client_options(options)
+                .with_retry(retry)
+                .with_http_connector(CheckingConnector);
             let builder =
                 settings.iter().fold(builder, |builder, (key, value)| builder.with_config(*key, value.as_str()));
             let builder = builder.with_region(&region).with_bucket_name(&bucket);

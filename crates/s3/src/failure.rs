@@ -4,6 +4,7 @@
 //! code of the server, or the reason why there was no answer.
 
 use crate::bucket::Bucket;
+use crate::listing_check::NotAListing;
 use highwater_lake::store::protocol::StoreFailure;
 use object_store::Error;
 use object_store::client::HttpError;
@@ -13,9 +14,10 @@ pub fn of(error: &Error, bucket: &Bucket, key: &str) -> StoreFailure {
     let name = &bucket.name;
     let mut texts = Vec::new();
     let mut layer: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    let mut is_connection = false;
+    let (mut is_connection, mut is_listing) = (false, true);
     while let Some(inner) = layer {
         is_connection |= inner.is::<HttpError>();
+        is_listing &= !inner.is::<NotAListing>();
         texts.push(inner.to_string());
         layer = inner.source();
     }
@@ -27,7 +29,7 @@ pub fn of(error: &Error, bucket: &Bucket, key: &str) -> StoreFailure {
         return other_region(name, None);
     }
     let reason = plain(texts.last().map_or("", String::as_str));
-    if is_connection {
+    if is_connection && is_listing {
         let server = server.split_once("://").map_or(server, |(_, rest)| rest).trim_end_matches('/');
         return StoreFailure::Away(format!("{name}: no answer from {server}: {reason}"));
     }

@@ -4,11 +4,12 @@
 //! output, and ends with its input: an upload that was begun is given up first.
 //!
 //! * [`bucket`] opens the store, from the environment. It refuses without credentials, before anything is contacted.
-//! * [`requests`] does what is asked. [`failure`] makes one line of what went wrong.
+//! * [`requests`] does what is asked. [`failure`] makes one line of what went wrong, and [`listing_check`] notices answers of other servers.
 #![forbid(unsafe_code)]
 
 mod bucket;
 mod failure;
+mod listing_check;
 mod requests;
 
 use bucket::Bucket;

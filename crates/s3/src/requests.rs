@@ -122,7 +122,11 @@ async fn download(bucket: &Bucket, wanted: WantedFile, progress: &Progress) -> R
     let mut chunks = got.into_stream();
     let mut bytes = 0;
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(failed)?;
+        // Whatever the reason is: the server had begun to send it.
+        let chunk = chunk.map_err(|error| {
+            let reason = failure::one_line(&error);
+            StoreFailure::Away(format!("{}: {}: the content was cut: {reason}", bucket.name, file.key))
+        })?;
         bytes += chunk.len() as u64;
         content.write_all(&chunk).map_err(system)?;
         progress.moved(chunk.len() as u64);
@@ -150,17 +154,21 @@ impl Drop for PartFile {
 
 async fn list(bucket: &Bucket, prefix: &str) -> Result<(), StoreFailure> {
     let prefix = bucket.object_prefix(prefix);
-    let mut page_token = None;
+    let mut page_token: Option<String> = None;
     loop {
-        let options = PaginatedListOptions { page_token, ..PaginatedListOptions::default() };
+        let options = PaginatedListOptions { page_token: page_token.clone(), ..PaginatedListOptions::default() };
         let page = bucket.store.list_paginated(Some(&prefix), options).await;
         let page = page.map_err(|error| failure::of(&error, bucket, &prefix))?;
         let files = page.result.objects.iter();
         let files = files.filter_map(|meta| Some(stored_file(bucket.key(&meta.location)?, meta))).collect();
         super::say(&StoreAnswer::Files(files));
-        page_token = page.page_token;
-        if page_token.is_none() {
-            return Ok(());
+        match page.page_token {
+            None => return Ok(()),
+            same if same == page_token => {
+                let text = format!("{}: the server repeats a page of its listing for ever", bucket.name);
+                return Err(StoreFailure::Refused(text));
+            }
+            next => page_token = next,
         }
     }
 }
