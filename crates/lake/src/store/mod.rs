@@ -14,15 +14,8 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// The store that a user names: `s3://BUCKET/PREFIX`, or a folder.
-pub fn open_store(uri: &str) -> Result<Box<dyn LakeStore>, StoreError> {
-    match uri.split_once("://") {
-        Some(("s3", _)) => Ok(Box::new(ProgramStore::open(uri, StoreProgram::find()?)?)),
-        Some(_) => Err(StoreError::Refused(format!("{uri}: a lake is in a folder or in s3://BUCKET/PREFIX"))),
-        None => Ok(Box::new(FolderStore::new(Path::new(uri)))),
-    }
-}
+use std::sync::Arc;
+use std::time::Duration;
 
 /// A file of a lake.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -60,6 +53,15 @@ pub enum StoreError {
     },
 }
 
+/// The store that a user names: `s3://BUCKET/PREFIX`, or a folder.
+pub fn open_store(uri: &str) -> Result<Arc<dyn LakeStore>, StoreError> {
+    match uri.split_once("://") {
+        None => Ok(Arc::new(FolderStore::new(Path::new(uri)))),
+        Some(("s3", _)) => Ok(Arc::new(ProgramStore::open(uri, StoreProgram::find()?)?)),
+        Some((scheme, _)) => Err(StoreError::Refused(format!("{uri}: no store is known for {scheme}://"))),
+    }
+}
+
 /// The files of a lake.
 pub trait LakeStore: Send + Sync {
     /// Puts a whole file into the store under a new key. It is visible complete or not at all; an existing file is not replaced.
@@ -81,6 +83,10 @@ pub trait LakeStore: Send + Sync {
     /// Deletes files, many at once where the store can.
     fn delete_all(&self, keys: &[String]) -> Result<(), StoreError> {
         keys.iter().try_for_each(|key| self.delete(key))
+    }
+    /// Removes what writers that were killed have left, if it is older than this. Returns how many files these were.
+    fn sweep(&self, _older_than: Duration) -> Result<u64, StoreError> {
+        Ok(0)
     }
     /// The lake as the user named it, for messages.
     fn name(&self) -> &str;
