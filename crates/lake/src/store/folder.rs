@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Files that are being written: outside the tables, so that no engine reads them.
 const UNFINISHED: &str = "unfinished";
@@ -15,13 +15,15 @@ const UNFINISHED: &str = "unfinished";
 pub struct FolderStore {
     root: PathBuf,
     name: String,
-    written: AtomicU64,
 }
+
+/// Two stores of a process may be one folder.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 impl FolderStore {
     /// The lake in a folder, which need not exist yet.
     pub fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), name: root.display().to_string(), written: AtomicU64::new(0) }
+        Self { root: root.to_owned(), name: root.display().to_string() }
     }
 
     /// The folder.
@@ -70,8 +72,10 @@ impl LakeStore for FolderStore {
         let target = self.path_of(key)?;
         let unfinished = self.root.join(UNFINISHED);
         fs::create_dir_all(&unfinished).map_err(|error| system(&unfinished, error))?;
-        let number = self.written.fetch_add(1, Ordering::Relaxed);
-        let written = unfinished.join(format!("{}-{number}", std::process::id()));
+        // On a network file system two hosts may have the same pid.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+        let written = unfinished.join(format!("{}-{now:x}-{number}", std::process::id()));
         let copied = fs::copy(file, &written).and_then(|_| File::open(&written)?.sync_all());
         let done = copied.map_err(|error| system(&written, error)).and_then(|()| {
             let folder = target.parent().unwrap_or(&self.root);
