@@ -22,7 +22,7 @@ pub mod protocol;
 pub mod questions;
 pub mod schema;
 mod scope;
-pub mod spark;
+mod spark;
 
 pub use duckdb::{DUCKDB_PROGRAM, DuckDbProgram};
 pub use engine::{EngineLimits, FleetEngine};
@@ -30,3 +30,4 @@ pub use error::FleetError;
 pub use fleet_lake::{FleetAnswer, FleetLake, LakeContents};
 pub use protocol::EngineAnswer;
 pub use scope::FleetScope;
+pub use spark::{PYTHON_VARIABLE, SparkEngine};
