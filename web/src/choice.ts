@@ -114,7 +114,7 @@ const LISTS: { [key in keyof Choice]?: string } = { filters: "filter", hide: "hi
 
 /** The columns that something can be sorted by, whatever the view; each view has some of them. */
 const SORTS = [
-  "address", "after", "allocated", "average", "before", "blocks", "bytes", "change", "dropped", "growth", "held", "lately", "lifetime", "live", "made", "name", "objects", "peak", "pid", "pinned", "private", "resident", "rss", "score", "self", "share", "shared", "size", "slack", "start", "steadiness", "total", "value", "what",
+  "a_mean", "address", "after", "allocated", "average", "b_mean", "before", "blocks", "bytes", "bytes_per_block", "bytes_per_hour", "change", "dropped", "fastest", "function", "grew", "growth", "held", "host", "hosts", "hosts_grew", "hours_to_limit", "lately", "lifetime", "live", "live_bytes", "made", "more", "name", "new_mean", "objects", "old_mean", "peak", "pid", "pinned", "private", "processes", "r2", "region", "resident", "rss", "rss_bytes", "score", "self", "service", "share", "shared", "size", "slack", "slots", "slowest", "start", "steadiness", "total", "value", "version", "what",
 ];
 
 const NUMBER = /^\d{1,19}$/;

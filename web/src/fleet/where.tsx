@@ -18,10 +18,13 @@ export function chooseValue(label: string, value: string | null): void {
   choose({ where: value === null ? others : [...others, `${label}=${value}`] });
 }
 
-/** The values of a label among the chosen processes, the latest first. */
+/** The values of a label, those that were seen first most recently before others. */
 export function valuesOf(answer: FleetTimeline | null, label: Label): string[] {
   if (label === "host") return [];
-  return [...new Set((answer?.labels ?? []).map((each) => each[label]))];
+  const first = new Map<string, number>();
+  for (const each of answer?.labels ?? []) first.set(each[label], Math.min(first.get(each[label]) ?? Infinity, each.first_slot));
+  const sign = label === "version" ? -1 : 1;
+  return [...first.keys()].sort((a, b) => (label === "version" ? first.get(b)! - first.get(a)! : 0) || sign * a.localeCompare(b, "en", { numeric: true }));
 }
 
 /** `all`: the answer about all processes, so that a list has what was not chosen, too. */

@@ -5,7 +5,7 @@ import { choice, choose, FLEET_PARTS, LABELS, type FleetPart, type Label } from 
 import { SaveCsv } from "../csv";
 import { rowsOf, text, type FleetRow, type FleetTable, type FleetTimeline } from "../fleet/answers";
 import { chosenSlot, FleetChart } from "../fleet/chart";
-import { columnsOf, csvOf, sortOf } from "../fleet/columns";
+import { columnsOf, csvOf } from "../fleet/columns";
 import { aboutFleet, openComparison, openFlame, openProcess } from "../fleet/question";
 import { chooseValue, shownValue, valuesOf, Where } from "../fleet/where";
 import * as format from "../format";
@@ -40,8 +40,7 @@ export function FleetView() {
   const [before, after] = comparedValues(all.data);
   const table = useAnswer<FleetTable>(slot === null ? null : tableQuestion(part, slot, before, after), 80);
   const width = useWidth();
-  const column = sort || sortOf(part);
-  const rows = useMemo(() => arranged(rowsOf(table.data), column, order, search), [table.data, column, order, search]);
+  const rows = useMemo(() => arranged(rowsOf(table.data), sort, order, search), [table.data, sort, order, search]);
   const columns = useMemo(() => columnsOf(part, table.data, width), [part, table.data, width]);
   const picked = pick === "" ? -1 : rows.findIndex((row) => keyOf(row) === pick);
   const [problem, act] = useActions();
@@ -80,8 +79,8 @@ export function FleetView() {
         <StatusLine answer={table} />
       </div>
       <div class="split">
-        <Table label={TITLES[part]} columns={columns} count={rows.length} row={(index) => rows[index]} rowHeight={28} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
-          onSelect={(_, row) => choose({ pick: keyOf(row) }, pick === "")} identity={`${table.question} ${column} ${order} ${search}`} empty={table.data ? emptyWords(part, search) : ""} subject={subject} />
+        <Table label={TITLES[part]} columns={columns} count={rows.length} row={(index) => rows[index]} rowHeight={28} sort={sort} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
+          onSelect={(_, row) => choose({ pick: keyOf(row) }, pick === "")} identity={`${table.question} ${sort} ${order} ${search}`} empty={table.data ? emptyWords(part, search) : ""} subject={subject} />
         {picked >= 0 && <><Separator /><Picked part={part} row={rows[picked]} act={act} slot={slot!} /></>}
       </div>
     </div>
@@ -208,6 +207,8 @@ function Picked({ part, row, act, slot }: { part: FleetPart; row: FleetRow; act:
 function arranged(rows: FleetRow[], column: string, order: "asc" | "desc", search: string): FleetRow[] {
   const { matches } = matcherOf(search);
   const found = matches ? rows.filter((row) => Object.entries(row).some(([name, value]) => typeof value === "string" && !name.endsWith("_id") && matches(value))) : [...rows];
+  // As the engine has them: each question has an order of its own.
+  if (column === "") return found;
   const sign = order === "asc" ? 1 : -1;
   // Rows that are equal in this column stay in the order of the engine, whose last keys are unique.
   return found.sort((a, b) => (a[column]! < b[column]! ? -sign : a[column]! > b[column]! ? sign : 0));
