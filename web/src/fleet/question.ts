@@ -4,6 +4,7 @@ import { post } from "../api";
 import { choice, choose } from "../choice";
 import { question } from "../question";
 import type { Source } from "../answers";
+import type { FleetTimeline } from "./answers";
 import { fleetSource, lookAtSources } from "../sources";
 
 type Extra = { [name: string]: string | number | null | undefined | string[] };
@@ -12,7 +13,7 @@ type Extra = { [name: string]: string | number | null | undefined | string[] };
 export function aboutFleet(path: string, extra: Extra = {}): Question | null {
   const { where, tree_from, tree_to } = choice.value;
   const lake = fleetSource.value;
-  return lake && question(path, { source: lake.id, where, since: tree_from, until: tree_to, ...extra });
+  return lake && question(path, { source: lake.id, where, since: tree_from, until: tree_to === null ? null : tree_to + 1, ...extra });
 }
 
 /** Opens snapshots of some processes as a source: of the chosen ones, or of those with another label, or of one. */
@@ -21,18 +22,24 @@ async function openPart(extra: Extra): Promise<Source> {
   return (await post<{ source: Source }>(asked.path, asked.parameters)).source;
 }
 
+/** The first slot of a source. */
+function startOf(part: Source): number {
+  return Math.round(Date.parse(part.started ?? "") / 1000);
+}
+
 /** The chosen slot in a source, if it is one of its instants. */
 function instantIn(part: Source, slot: number): number | "peak" {
-  const start = Math.round(Date.parse(part.started ?? "") / 1000);
-  const at = (slot - start) * 1e9;
+  const at = (slot - startOf(part)) * 1e9;
   return Number.isFinite(at) && at >= 0 && at <= part.duration_ns ? at : "peak";
 }
 
-/** The flame graph of the chosen processes at a slot. */
-export async function openFlame(slot: number): Promise<void> {
+/** The flame graph of the chosen processes at a slot. The lake itself has it, unless some are chosen, or it has grown since it was opened. */
+export async function openFlame(slot: number, { slots }: FleetTimeline): Promise<void> {
   const { where, tree_from, tree_to } = choice.value;
-  const isWhole = where.length === 0 && tree_from === null && tree_to === null;
-  const part = isWhole ? fleetSource.value! : await openPart({});
+  const lake = fleetSource.value!;
+  const [first, last] = [startOf(lake), startOf(lake) + Math.round(lake.duration_ns / 1e9)];
+  const isWhole = where.length === 0 && tree_from === null && tree_to === null && first === slots[0] && last === slots.at(-1);
+  const part = isWhole ? lake : await openPart({});
   if (!isWhole) await lookAtSources();
   choose({ source: part.id, view: "flame", at: instantIn(part, slot) });
 }

@@ -61,7 +61,7 @@ export function FleetView() {
         <label>Stack by <select id="fleet-by" value={label} onChange={(event) => choose({ label: event.currentTarget.value as Label })}>{LABELS.map((each) => <option value={each} key={each}>{each}</option>)}</select></label>
         <Where all={all.data} />
         <span class="stretch" />
-        {slot !== null && !saved && <button type="button" class="primary" title="Who holds the memory of these processes at this slot" onClick={() => void act(() => openFlame(slot))}>Flame graph at {format.utc(slot, 60).slice(11)}</button>}
+        {slot !== null && !saved && <button type="button" class="primary" title="Who holds the memory of these processes at this slot" onClick={() => void act(() => openFlame(slot, whole.data!))}>Flame graph at {format.utc(slot, 60).slice(11)}</button>}
         {problem !== "" && <span class="problem" role="alert">{problem}</span>}
       </div>
       {data && whole.data && data.slots.length > 0 && <FleetChart whole={whole.data} shown={data} />}
@@ -81,7 +81,7 @@ export function FleetView() {
       <div class="split">
         <Table label={TITLES[part]} columns={columns} count={rows.length} row={(index) => rows[index]} rowHeight={28} sort={sort} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
           onSelect={(_, row) => choose({ pick: keyOf(row) }, pick === "")} identity={`${table.question} ${sort} ${order} ${search}`} empty={table.data ? emptyWords(part, search) : ""} subject={subject} />
-        {picked >= 0 && <><Separator /><Picked part={part} row={rows[picked]} act={act} slot={slot!} /></>}
+        {picked >= 0 && <><Separator /><Picked part={part} row={rows[picked]} act={act} slot={slot!} whole={whole.data!} /></>}
       </div>
     </div>
   );
@@ -111,7 +111,7 @@ function useWidth(): number {
 }
 
 function tableQuestion(part: FleetPart, slot: number, before: string | null, after: string | null) {
-  if (part === "sites") return aboutFleet("fleet/sites", { at: slot, since: null, until: null });
+  if (part === "sites") return aboutFleet("fleet/sites", { slot, since: null, until: null });
   if (part !== "growth") return aboutFleet(`fleet/${part}`);
   const { where, between } = choice.value;
   return before === null || after === null ? null : aboutFleet("fleet/growth", { where: where.filter((each) => !each.startsWith(`${between}=`)), between, a: `=${before}`, b: `=${after}` });
@@ -190,14 +190,14 @@ function subjectOf(part: FleetPart, row: FleetRow, open: () => void): Subject {
   return { name, function: name, actions: saved ? [] : service };
 }
 
-function Picked({ part, row, act, slot }: { part: FleetPart; row: FleetRow; act: (work: () => Promise<void>) => Promise<void>; slot: number }) {
+function Picked({ part, row, act, slot, whole }: { part: FleetPart; whole: FleetTimeline; row: FleetRow; act: (work: () => Promise<void>) => Promise<void>; slot: number }) {
   const name = nameOf(part, row);
   const stack = text(row, "stack");
   return (
     <aside class="picked" aria-label={part === "processes" ? "The chosen process" : "The chosen site"}>
       <h2 title={clean(name)}>{part === "processes" ? clean(name) : shown(name)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
       {part === "processes" && !saved && <p class="actions"><button type="button" class="primary" onClick={() => void act(() => openProcess(text(row, "process_id"), slot))}>Open its snapshots</button></p>}
-      {part !== "processes" && !saved && <p class="actions"><button type="button" title="Flame graph with callers above and callees below" onClick={() => void act(async () => { await openFlame(slot); choose({ focus: name }); })}>Focus in the flame graph</button></p>}
+      {part !== "processes" && !saved && <p class="actions"><button type="button" title="Flame graph with callers above and callees below" onClick={() => void act(async () => { await openFlame(slot, whole); choose({ focus: name }); })}>Focus in the flame graph</button></p>}
       {part === "processes" ? <dl>{["service", "version", "region", "host", "container", "pid"].filter((each) => row[each] !== undefined).map((each) => <div key={each}><dt>{each}</dt><dd>{shownValue(text(row, each))}</dd></div>)}</dl>
         : stack !== "" && <ol class="fleet-stack">{stack.split(";").reverse().map((frame, index) => <li key={index}>{shown(frame)}</li>)}</ol>}
     </aside>

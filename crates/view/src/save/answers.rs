@@ -354,6 +354,12 @@ fn of_source(id: usize, loaded: &Loaded) -> Vec<SavedQuestion> {
             questions.push(SavedQuestion::new("image/heap", id));
             questions.push(SavedQuestion::new("image/treemap", id));
         }
+        FileKind::Fleet if loaded.special.fleet().is_some() => {
+            let timeline = |by| SavedQuestion::new("fleet/timeline", id).keyed("by", by);
+            questions.extend(["service", "version", "region", "host"].map(timeline));
+            let table = |name| SavedQuestion::new(name, id).with("limit", ROWS);
+            questions.extend(["fleet/sites", "fleet/leaks", "fleet/processes"].map(table));
+        }
         _ => {}
     }
     questions

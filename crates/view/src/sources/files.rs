@@ -1,9 +1,11 @@
 //! Opens files of every format for the viewer.
 
 use super::file::{FileKind, OpenedFile, Opener};
+use super::fleet::ViewedFleet;
 use super::image::ViewedImage;
 use super::special::{Plain, Special};
 use super::walked::WalkedImages;
+use highwater_fleet::{FleetLake, FleetScope};
 use highwater_input::Read;
 use highwater_model::SourceKind;
 use highwater_query::objects::types_document;
@@ -16,10 +18,23 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Files {
     walked: Arc<WalkedImages>,
+    /// The part of a lake that is shown.
+    scope: FleetScope,
+}
+
+impl Files {
+    /// The same, with the part of lakes that is shown.
+    pub fn with_scope(self, scope: FleetScope) -> Self {
+        Self { scope, ..self }
+    }
 }
 
 impl Opener for Files {
     fn open(&self, path: &Path, work: &Work<'_>) -> Result<OpenedFile, String> {
+        if FleetLake::is_lake(path) {
+            let lake = Arc::new(FleetLake::open(path).map_err(|error| error.to_string())?);
+            return ViewedFleet::open(path, lake, &self.scope, work).map_err(|error| error.to_string());
+        }
         let mut go_on = |_: &str, _: f64| work.go_on().is_ok();
         let file = highwater_input::open_while(path, &mut go_on).map_err(|error| error.to_string())?;
         let kind = match file.format().read() {
