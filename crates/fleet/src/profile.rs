@@ -6,7 +6,7 @@
 use crate::error::FleetError;
 use crate::part::FleetPart;
 use crate::protocol::EngineAnswer;
-use crate::slot_choice::{SlotTotal, chosen_slots};
+use crate::slot_choice::{SlotTotal, chosen_slots, settled};
 use highwater_input::{Profile, ProfileSite, ProfileState};
 use highwater_model::{Catalog, FrameText, KnownFigures, Nanos, Source, SourceKind, StackId};
 use serde_json::Value;
@@ -31,13 +31,13 @@ pub enum ProfileSlots {
     Bins(usize),
     /// The fullest of all.
     Peak,
-    /// The latest.
+    /// The latest that most processes have sent.
     Latest,
     /// The latest that is not after this time.
     At(i64),
 }
 
-/// The totals of all slots of a part of the fleet, in order, and the largest sample period.
+/// The totals of all slots of a part of the fleet that most processes have sent, in order, and the largest sample period.
 pub fn slot_totals(part: &FleetPart<'_>) -> Result<(Vec<SlotTotal>, i64), FleetError> {
     let answer = part.ask(include_str!("../sql/slots.sql"), &[("limit", &limit(MOST_SLOTS + 1))], MOST_SLOTS + 1)?;
     if answer.rows.len() as u64 > MOST_SLOTS {
@@ -49,6 +49,7 @@ pub fn slot_totals(part: &FleetPart<'_>) -> Result<(Vec<SlotTotal>, i64), FleetE
         period = period.max(whole(row, 3)?);
         totals.push(SlotTotal { slot: whole(row, 0)?, bytes: whole(row, 1)?, processes: whole(row, 2)?.max(0) as u64 });
     }
+    totals.truncate(settled(&totals).len());
     Ok((totals, period))
 }
 

@@ -11,6 +11,16 @@ pub struct SlotTotal {
     pub processes: u64,
 }
 
+/// The slots up to the latest that most processes have already sent: at least 90 % of those in the fullest of the last ten slots, as
+/// [`FleetInstant::Latest`](crate::questions::FleetInstant::Latest) has it. Later ones would show a fall that is none.
+pub fn settled(all: &[SlotTotal]) -> &[SlotTotal] {
+    let recent = &all[all.len().saturating_sub(10)..];
+    let most = recent.iter().map(|total| total.processes).max().unwrap_or(0);
+    let is_settled = |total: &SlotTotal| total.processes.saturating_mul(10) >= most.saturating_mul(9);
+    let end = all.iter().rposition(is_settled).map_or(0, |last| last + 1);
+    &all[..end]
+}
+
 /// The fullest slot of each of at most `bins` bins of equal length, and the last slot, in order. Figures are those of one slot and never sums over several, so the parts of
 /// each add up to what was held then; the fullest slot of all is always among them.
 pub fn chosen_slots(all: &[SlotTotal], bins: usize) -> Vec<SlotTotal> {
@@ -52,6 +62,14 @@ mod tests {
         assert_eq!(slots(1), [1, 7]);
         assert_eq!(slots(0), [1, 7]);
         assert!(chosen_slots(&[], 3).is_empty());
+    }
+
+    #[test]
+    fn slots_that_are_still_being_sent_do_not_count() {
+        let total = |slot, processes| SlotTotal { slot, bytes: 1, processes };
+        let all = [total(0, 3), total(1, 20), total(2, 18), total(3, 17)];
+        assert_eq!(settled(&all).last().map(|total| total.slot), Some(2));
+        assert!(settled(&[]).is_empty());
     }
 
     #[test]
