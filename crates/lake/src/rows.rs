@@ -122,3 +122,45 @@ pub struct Batch {
     /// Rows of `frames`, of the same stacks.
     pub frames: Vec<FrameRow>,
 }
+
+/// A frame with the service of its stack: a row of the files of `frames`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ServiceFrame {
+    /// The service in which the stack was seen.
+    pub service: String,
+    /// The frame.
+    pub frame: FrameRow,
+}
+
+/// A row of `sites_hour`: one stack of one process in one hour. Rows of the same stack, process and hour add up: files that arrive late have rows of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HourRow {
+    /// The first second of the hour.
+    pub hour: i64,
+    /// The process.
+    pub process: Arc<LakeProcess>,
+    /// The stack.
+    pub stack_id: i64,
+    /// The identity of its names.
+    pub site_id: i64,
+    /// The largest mean of bytes per sample in the hour; 0 if every block is counted.
+    pub sample_period: i64,
+    /// Slots in which the stack had live blocks.
+    pub n: i64,
+    /// The fewest live bytes of these slots.
+    pub min_bytes: i64,
+    /// The most live bytes.
+    pub max_bytes: i64,
+    /// The sum of live bytes.
+    pub sum_bytes: i64,
+    /// The sum of live blocks.
+    pub sum_blocks: i64,
+    /// The sum of `x`: seconds since the beginning of the hour.
+    pub sx: i64,
+    /// The sum of `x²`.
+    pub sxx: i64,
+    /// The sum of `x` times live blocks, unless it has more than 63 bits.
+    pub sxy: Option<i64>,
+    /// The sum of squares of live blocks, unless it has more than 63 bits.
+    pub syy: Option<i64>,
+}

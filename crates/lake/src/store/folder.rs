@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Files that are being written: outside the tables, so that no engine reads them.
 const UNFINISHED: &str = "unfinished";
@@ -83,7 +83,7 @@ impl LakeStore for FolderStore {
             })?;
             File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| system(folder, error))
         });
-        // What is left of a failed write is not in the lake; the next compaction removes it.
+        // What is left of a failed write is not in the lake; `sweep` removes it.
         let _ = fs::remove_file(&written);
         done
     }
@@ -113,6 +113,25 @@ impl LakeStore for FolderStore {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(system(&path, error)),
             _ => Ok(()),
         }
+    }
+
+    fn sweep(&self, older_than: Duration) -> Result<u64, StoreError> {
+        let folder = self.root.join(UNFINISHED);
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+            Err(error) => return Err(system(&folder, error)),
+        };
+        let mut removed = 0;
+        for entry in entries {
+            let entry = entry.map_err(|error| system(&folder, error))?;
+            let modified = entry.metadata().and_then(|about| about.modified());
+            if modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age >= older_than)) {
+                fs::remove_file(entry.path()).map_err(|error| system(&entry.path(), error))?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
     }
 
     fn name(&self) -> &str {

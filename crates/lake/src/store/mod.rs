@@ -7,6 +7,8 @@ pub use folder::FolderStore;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// A file of a lake.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,6 +46,14 @@ pub enum StoreError {
     },
 }
 
+/// The store that a user names: a folder.
+pub fn open_store(uri: &str) -> Result<Arc<dyn LakeStore>, StoreError> {
+    match uri.split_once("://") {
+        None => Ok(Arc::new(FolderStore::new(Path::new(uri)))),
+        Some((scheme, _)) => Err(StoreError::Refused(format!("{uri}: no store is known for {scheme}://"))),
+    }
+}
+
 /// The files of a lake.
 pub trait LakeStore: Send + Sync {
     /// Puts a whole file into the store under a new key. It is visible complete or not at all; an existing file is not replaced.
@@ -56,6 +66,10 @@ pub trait LakeStore: Send + Sync {
     fn list(&self, prefix: &str) -> Result<Vec<StoredFile>, StoreError>;
     /// Deletes a file. One that is not there is no error.
     fn delete(&self, key: &str) -> Result<(), StoreError>;
+    /// Removes what writers that were killed have left, if it is older than this. Returns how many files these were.
+    fn sweep(&self, _older_than: Duration) -> Result<u64, StoreError> {
+        Ok(0)
+    }
     /// The lake as the user named it, for messages.
     fn name(&self) -> &str;
 }

@@ -1,0 +1,109 @@
+//! A batch as files of `incoming/`.
+
+use crate::error::LakeError;
+use crate::keys::{HOUR, incoming_key, kept_service};
+use crate::parquet::{LakeRow, TableWriter};
+use crate::rows::{Batch, LakeProcess, ServiceFrame};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A file for `incoming/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IncomingFile {
+    /// Its path in the lake. It ends in a hash of the content: the same rows have the same key, and are in the lake once however often they are sent.
+    pub key: String,
+    /// Its content.
+    pub content: Vec<u8>,
+}
+
+/// The files of a batch, in the order in which they should be put: names before what refers to them. There is one for each table and hour.
+pub fn incoming_files(host: &str, batch: &Batch) -> Result<Vec<IncomingFile>, LakeError> {
+    let slots = batch.sites.iter().map(|row| row.slot).chain(batch.processes.iter().map(|row| row.slot));
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs().cast_signed());
+    let first = slots.min().unwrap_or_else(now);
+    let mut files = Vec::new();
+    let mut stacks = batch.stacks.clone();
+    for stack in &mut stacks {
+        stack.service = kept_service(&stack.service).to_owned();
+    }
+    add_table(host, first, service_frames(batch), &mut files)?;
+    add_table(host, first, stacks, &mut files)?;
+    let mut kept = KeptProcesses::default();
+    let processes = batch.processes.iter().cloned().map(|mut row| {
+        row.process = kept.of(&row.process);
+        row
+    });
+    add_table(host, first, processes.collect(), &mut files)?;
+    let sites = batch.sites.iter().cloned().map(|mut row| {
+        row.process = kept.of(&row.process);
+        row
+    });
+    add_table(host, first, sites.collect(), &mut files)?;
+    Ok(files)
+}
+
+/// Processes with a service that can be kept.
+#[derive(Default)]
+struct KeptProcesses(HashMap<i64, Arc<LakeProcess>>);
+
+impl KeptProcesses {
+    fn of(&mut self, process: &Arc<LakeProcess>) -> Arc<LakeProcess> {
+        let service = kept_service(&process.labels.service);
+        if service == process.labels.service {
+            return Arc::clone(process);
+        }
+        let kept = self.0.entry(process.process_id).or_insert_with(|| {
+            let mut changed = LakeProcess::clone(process);
+            changed.labels.service = service.to_owned();
+            Arc::new(changed)
+        });
+        Arc::clone(kept)
+    }
+}
+
+/// The frames of each stack, for each service that has the stack.
+fn service_frames(batch: &Batch) -> Vec<ServiceFrame> {
+    let mut services: HashMap<(i64, i64), Vec<&str>> = HashMap::new();
+    for stack in &batch.stacks {
+        services.entry((stack.stack_id, stack.site_id)).or_default().push(kept_service(&stack.service));
+    }
+    let mut frames = Vec::with_capacity(batch.frames.len());
+    for frame in &batch.frames {
+        let of_stack = services.get(&(frame.stack_id, frame.site_id));
+        for service in of_stack.map_or(&[kept_service("")][..], Vec::as_slice) {
+            frames.push(ServiceFrame { service: (*service).to_owned(), frame: frame.clone() });
+        }
+    }
+    frames
+}
+
+fn add_table<R: LakeRow>(host: &str, first: i64, rows: Vec<R>, files: &mut Vec<IncomingFile>) -> Result<(), LakeError> {
+    let mut hours: BTreeMap<i64, Vec<R>> = BTreeMap::new();
+    for row in rows {
+        row.check().map_err(LakeError::Rows)?;
+        let slot = row.slot().unwrap_or(first);
+        hours.entry(slot.div_euclid(HOUR)).or_default().push(row);
+    }
+    for mut rows in hours.into_values() {
+        let slot = rows.iter().filter_map(R::slot).min().unwrap_or(first);
+        rows.sort_by_key(R::key);
+        let mut writer = TableWriter::new(Vec::new(), true).map_err(LakeError::Rows)?;
+        writer.extend(rows).map_err(LakeError::Rows)?;
+        let (content, _) = writer.finish().map_err(LakeError::Rows)?;
+        let key = incoming_key(R::TABLE, host, slot, &short_hash(&[&content]));
+        files.push(IncomingFile { key, content });
+    }
+    Ok(())
+}
+
+/// 64 bits of a hash, in hexadecimal digits.
+pub(crate) fn short_hash(parts: &[&[u8]]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
