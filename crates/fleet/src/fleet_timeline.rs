@@ -1,7 +1,6 @@
 //! What a fleet held over time, stacked by a label: for the viewer.
 
-use crate::error::FleetError;
-use crate::part::FleetPart;
+use crate::part::{FleetPart, PartError};
 use crate::profile::{limit, slot_list, slot_totals, text, whole};
 use crate::slot_choice::{SlotTotal, chosen_slots};
 use serde::Serialize;
@@ -70,7 +69,7 @@ pub struct FleetLabels {
 }
 
 /// What a part of the fleet held over time. `by` is the name of a column.
-pub fn fleet_timeline(part: &FleetPart<'_>, by: &'static str, bins: usize, top: usize) -> Result<FleetTimeline, FleetError> {
+pub fn fleet_timeline(part: &FleetPart<'_>, by: &'static str, bins: usize, top: usize) -> Result<FleetTimeline, PartError> {
     part.progress(0.1, "finding slots")?;
     let (all, period) = slot_totals(part)?;
     let chosen = chosen_slots(&all, bins);
@@ -97,19 +96,19 @@ pub fn fleet_timeline(part: &FleetPart<'_>, by: &'static str, bins: usize, top: 
 }
 
 impl FleetTimeline {
-    fn add_bands(&mut self, part: &FleetPart<'_>, by: &str, chosen: &[SlotTotal], top: usize) -> Result<(), FleetError> {
+    fn add_bands(&mut self, part: &FleetPart<'_>, by: &str, chosen: &[SlotTotal], top: usize) -> Result<(), PartError> {
         let values = [("by", by), ("slots", &slot_list(chosen)), ("limit", &limit(top as u64))];
         let answer = part.ask(include_str!("../sql/bands.sql"), &values, (top as u64 + 1) * chosen.len() as u64)?;
         for row in &answer.rows {
             let (slot, bytes) = (whole(row, 0)?, whole(row, 2)?);
-            let at = chosen.binary_search_by_key(&slot, |total| total.slot).map_err(|_| FleetError::BadAnswer)?;
+            let at = chosen.binary_search_by_key(&slot, |total| total.slot).map_err(|_| PartError::BadAnswer)?;
             self.values = whole(row, 3)?.max(0) as u64;
             let curve = match row.get(1).unwrap_or(&Value::Null) {
                 Value::String(value) => match self.bands.iter().position(|band| band.value == *value) {
                     Some(known) => &mut self.bands[known].bytes,
                     None => {
                         self.bands.push(FleetBand { value: value.clone(), bytes: vec![0; chosen.len()] });
-                        &mut self.bands.last_mut().ok_or(FleetError::BadAnswer)?.bytes
+                        &mut self.bands.last_mut().ok_or(PartError::BadAnswer)?.bytes
                     }
                 },
                 _ => &mut self.rest_bytes,
@@ -120,7 +119,7 @@ impl FleetTimeline {
         Ok(())
     }
 
-    fn add_labels(&mut self, part: &FleetPart<'_>) -> Result<(), FleetError> {
+    fn add_labels(&mut self, part: &FleetPart<'_>) -> Result<(), PartError> {
         let answer = part.ask(include_str!("../sql/labels.sql"), &[("limit", &limit(MOST_LABELS + 1))], MOST_LABELS + 1)?;
         self.labels_left_out = answer.rows.len() as u64 > MOST_LABELS;
         for row in answer.rows.iter().take(MOST_LABELS as usize) {

@@ -11,11 +11,18 @@
 //! of its own, a child that gets one JSON line and answers one ([`protocol`]): its crashes and its memory are not ours, and this crate needs no engine to be built.
 #![forbid(unsafe_code)]
 
+mod fleet_timeline;
 pub mod label_filter;
 mod literal;
+mod part;
+mod profile;
 pub mod protocol;
 pub mod questions;
 pub mod schema;
 mod scope;
+mod slot_choice;
 
+pub use fleet_timeline::{FleetBand, FleetLabels, FleetTimeline, fleet_timeline};
+pub use part::{FleetPart, FleetSql, PartError, PartProgress};
+pub use profile::{OTHER_SITES, ProfileSlots, profile, service_frame};
 pub use scope::FleetScope;

@@ -137,8 +137,9 @@ pub fn open(api: &Api, request: &Request, work: &Work<'_>) -> Answered {
     let asked = AskedPart::of(request, &api.sources)?;
     let title = asked.title(request, work)?;
     let opened = asked.fleet()?.profile(&asked.scope, ProfileSlots::Bins(ViewedFleet::BINS), &title, work)?;
-    let loaded = Loaded::of_file(opened).map_err(QueryError::from)?;
-    let source = api.sources.add_part(Loaded { snapshot_name: title, ..loaded });
+    let mut loaded = Loaded::of_file(opened)?;
+    loaded.snapshot_name = title;
+    let source = api.sources.add_part(loaded);
     Ok(json!({ "source": sources::about(&source) }))
 }
 

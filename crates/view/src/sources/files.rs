@@ -1,11 +1,11 @@
 //! Opens files of every format for the viewer.
 
 use super::file::{FileKind, OpenedFile, Opener};
-use super::fleet::ViewedFleet;
+use super::fleet::{FleetEngine, ViewedFleet};
 use super::image::ViewedImage;
 use super::special::{Plain, Special};
 use super::walked::WalkedImages;
-use highwater_fleet::{FleetLake, FleetScope};
+use highwater_fleet::FleetScope;
 use highwater_input::Read;
 use highwater_model::SourceKind;
 use highwater_query::objects::types_document;
@@ -18,22 +18,22 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Files {
     walked: Arc<WalkedImages>,
-    /// The part of a lake that is shown.
-    scope: FleetScope,
+    /// The engine for lakes, and the part of them that is shown.
+    fleet: Option<(Box<FleetEngine>, FleetScope)>,
 }
 
 impl Files {
-    /// The same, with the part of lakes that is shown.
-    pub fn with_scope(self, scope: FleetScope) -> Self {
-        Self { scope, ..self }
+    /// The same, with the engine for lakes, and the part of them that is shown.
+    pub fn with_fleet(self, engine: Box<FleetEngine>, scope: FleetScope) -> Self {
+        Self { fleet: Some((engine, scope)), ..self }
     }
 }
 
 impl Opener for Files {
     fn open(&self, path: &Path, work: &Work<'_>) -> Result<OpenedFile, String> {
-        if FleetLake::is_lake(path) {
-            let lake = Arc::new(FleetLake::open(path).map_err(|error| error.to_string())?);
-            return ViewedFleet::open(path, lake, &self.scope, work).map_err(|error| error.to_string());
+        if let Some((engine, scope)) = self.fleet.as_ref().filter(|_| is_lake(path)) {
+            return ViewedFleet::open(path, engine(path)?, scope, work)
+                .map_err(|error| format!("{}: {error}", path.display()));
         }
         let mut go_on = |_: &str, _: f64| work.go_on().is_ok();
         let file = highwater_input::open_while(path, &mut go_on).map_err(|error| error.to_string())?;
@@ -54,6 +54,11 @@ impl Opener for Files {
         let recording = Arc::clone(file.recording(&mut go_on).map_err(|error| error.to_string())?);
         Ok(OpenedFile { kind, recording, damage: file.problems().damage.clone(), special })
     }
+}
+
+/// Whether a path is that of a lake.
+fn is_lake(path: &Path) -> bool {
+    path.join("lake.json").is_file()
 }
 
 /// An object log.

@@ -3,8 +3,9 @@
 use super::file::{FileKind, OpenedFile};
 use super::special::{Plain, Special};
 use highwater_fleet::label_filter::FleetLabel;
+use highwater_fleet::protocol::EngineAnswer;
 use highwater_fleet::{
-    EngineAnswer, FleetError, FleetLake, FleetPart, FleetScope, FleetTimeline, ProfileSlots, fleet_timeline, profile,
+    FleetPart, FleetScope, FleetSql, FleetTimeline, PartError, ProfileSlots, fleet_timeline, profile,
 };
 use highwater_input::temporary_file;
 use highwater_query::QueryError;
@@ -14,9 +15,12 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 
+/// Finds the engine for a lake; the error is one line for people.
+pub type FleetEngine = dyn Fn(&Path) -> Result<Arc<dyn FleetSql>, String> + Send + Sync;
+
 /// A lake, and the part of it that is shown.
 pub struct ViewedFleet {
-    lake: Arc<FleetLake>,
+    lake: Arc<dyn FleetSql>,
     scope: FleetScope,
     name: String,
 }
@@ -26,7 +30,7 @@ impl ViewedFleet {
     pub const BINS: usize = 120;
 
     /// Opens a lake as a file.
-    pub fn open(path: &Path, lake: Arc<FleetLake>, scope: &FleetScope, work: &Work<'_>) -> Result<OpenedFile, QueryError> {
+    pub fn open(path: &Path, lake: Arc<dyn FleetSql>, scope: &FleetScope, work: &Work<'_>) -> Result<OpenedFile, QueryError> {
         let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
         let fleet = Self { lake, scope: scope.clone(), name };
         let opened = fleet.profile(scope, ProfileSlots::Bins(Self::BINS), &fleet.name, work)?;
@@ -73,7 +77,7 @@ impl ViewedFleet {
     /// The answer to one SQL text, with identities as texts: they have 64 bits, and a page's numbers 53.
     pub fn table(&self, sql: &str, scope: &FleetScope, work: &Work<'_>) -> Result<Value, QueryError> {
         let EngineAnswer { columns, mut rows, .. } =
-            self.with_part(scope, work, |part| part.ask(sql, &[], MOST_ROWS))?;
+            self.with_part(scope, work, |part| part.answer(sql, MOST_ROWS))?;
         for (at, _) in columns.iter().enumerate().filter(|(_, column)| column.name.ends_with("_id")) {
             for row in &mut rows {
                 if let Some(id) = row.get_mut(at).filter(|id| id.is_i64()) {
@@ -88,15 +92,15 @@ impl ViewedFleet {
         &self,
         scope: &FleetScope,
         work: &Work<'_>,
-        ask: impl FnOnce(&FleetPart<'_>) -> Result<T, FleetError>,
+        ask: impl FnOnce(&FleetPart<'_>) -> Result<T, PartError>,
     ) -> Result<T, QueryError> {
         let progress = |part: Option<(f64, &str)>| match part {
             Some((part, what)) => work.progress(part, what).is_ok(),
             None => work.go_on().is_ok(),
         };
-        ask(&FleetPart::new(&self.lake, scope, &progress)).map_err(|error| match error {
-            FleetError::Cancelled => QueryError::Cancelled,
-            FleetError::TooLarge(line) => QueryError::TooLarge(line),
+        ask(&FleetPart::new(&*self.lake, scope, &progress)).map_err(|error| match error {
+            PartError::Cancelled => QueryError::Cancelled,
+            PartError::TooLarge(line) => QueryError::TooLarge(line),
             other => QueryError::failed(other),
         })
     }
