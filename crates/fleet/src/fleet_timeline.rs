@@ -1,6 +1,7 @@
 //! What a fleet held over time, stacked by a label: for the viewer.
 
-use crate::part::{FleetPart, PartError};
+use crate::error::FleetError;
+use crate::part::FleetPart;
 use crate::profile::{limit, slot_list, slot_totals, text, whole};
 use crate::slot_choice::{SlotTotal, chosen_slots};
 use serde::Serialize;
@@ -38,6 +39,8 @@ pub struct FleetTimeline {
     pub labels: Vec<FleetLabels>,
     /// Whether there are more.
     pub labels_left_out: bool,
+    /// Files that could not be used, each with the reason.
+    pub left_out: Vec<String>,
 }
 
 /// What the processes with one value of a label hold at each slot.
@@ -69,12 +72,12 @@ pub struct FleetLabels {
 }
 
 /// What a part of the fleet held over time. `by` is the name of a column.
-pub fn fleet_timeline(part: &FleetPart<'_>, by: &'static str, bins: usize, top: usize) -> Result<FleetTimeline, PartError> {
+pub fn fleet_timeline(part: &FleetPart<'_>, by: &'static str, bins: usize, top: usize) -> Result<FleetTimeline, FleetError> {
     part.progress(0.1, "finding slots")?;
     let (all, period) = slot_totals(part)?;
     let chosen = chosen_slots(&all, bins);
     let (Some(first), Some(last)) = (all.first(), all.last()) else {
-        return Ok(FleetTimeline { by: by.to_owned(), ..FleetTimeline::default() });
+        return Ok(FleetTimeline { by: by.to_owned(), left_out: part.left_out(), ..FleetTimeline::default() });
     };
     let mut timeline = FleetTimeline {
         by: by.to_owned(),
@@ -92,23 +95,24 @@ pub fn fleet_timeline(part: &FleetPart<'_>, by: &'static str, bins: usize, top: 
     timeline.add_bands(part, by, &chosen, top)?;
     part.progress(0.8, "listing labels")?;
     timeline.add_labels(part)?;
+    timeline.left_out = part.left_out();
     Ok(timeline)
 }
 
 impl FleetTimeline {
-    fn add_bands(&mut self, part: &FleetPart<'_>, by: &str, chosen: &[SlotTotal], top: usize) -> Result<(), PartError> {
+    fn add_bands(&mut self, part: &FleetPart<'_>, by: &str, chosen: &[SlotTotal], top: usize) -> Result<(), FleetError> {
         let values = [("by", by), ("slots", &slot_list(chosen)), ("limit", &limit(top as u64))];
         let answer = part.ask(include_str!("../sql/bands.sql"), &values, (top as u64 + 1) * chosen.len() as u64)?;
         for row in &answer.rows {
             let (slot, bytes) = (whole(row, 0)?, whole(row, 2)?);
-            let at = chosen.binary_search_by_key(&slot, |total| total.slot).map_err(|_| PartError::BadAnswer)?;
+            let at = chosen.binary_search_by_key(&slot, |total| total.slot).map_err(|_| FleetError::BadAnswer)?;
             self.values = whole(row, 3)?.max(0) as u64;
             let curve = match row.get(1).unwrap_or(&Value::Null) {
                 Value::String(value) => match self.bands.iter().position(|band| band.value == *value) {
                     Some(known) => &mut self.bands[known].bytes,
                     None => {
                         self.bands.push(FleetBand { value: value.clone(), bytes: vec![0; chosen.len()] });
-                        &mut self.bands.last_mut().ok_or(PartError::BadAnswer)?.bytes
+                        &mut self.bands.last_mut().ok_or(FleetError::BadAnswer)?.bytes
                     }
                 },
                 _ => &mut self.rest_bytes,
@@ -119,7 +123,7 @@ impl FleetTimeline {
         Ok(())
     }
 
-    fn add_labels(&mut self, part: &FleetPart<'_>) -> Result<(), PartError> {
+    fn add_labels(&mut self, part: &FleetPart<'_>) -> Result<(), FleetError> {
         let answer = part.ask(include_str!("../sql/labels.sql"), &[("limit", &limit(MOST_LABELS + 1))], MOST_LABELS + 1)?;
         self.labels_left_out = answer.rows.len() as u64 > MOST_LABELS;
         for row in answer.rows.iter().take(MOST_LABELS as usize) {

@@ -23,6 +23,6 @@ mod scope;
 mod slot_choice;
 
 pub use fleet_timeline::{FleetBand, FleetLabels, FleetTimeline, fleet_timeline};
-pub use part::{FleetPart, FleetSql, PartError, PartProgress};
+pub use part::{FleetPart, PartProgress};
 pub use profile::{OTHER_SITES, ProfileSlots, profile, service_frame};
 pub use scope::FleetScope;

@@ -3,11 +3,12 @@
 //! A state is one slot. Its sites are the sums of all chosen processes that have rows in that slot; a process without rows then is absent. The outermost frame of
 //! each stack is its service. All but the largest sites of a service are one site, so that totals equal `SELECT sum(live_bytes) … WHERE slot = X`.
 
-use crate::part::{FleetPart, PartError};
+use crate::error::FleetError;
+use crate::part::FleetPart;
 use crate::protocol::EngineAnswer;
 use crate::slot_choice::{SlotTotal, chosen_slots, settled};
-use highwater_input::{Profile, ProfileSite, ProfileState};
-use highwater_model::{Catalog, FrameText, KnownFigures, Nanos, Source, SourceKind, StackId};
+use highwater_input::{Problems, Profile, ProfileSite, ProfileState};
+use highwater_model::{Catalog, Damage, FrameText, KnownFigures, Nanos, Source, SourceKind, StackId};
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -37,10 +38,10 @@ pub enum ProfileSlots {
 }
 
 /// The totals of all slots of a part of the fleet that most processes have sent, in order, and the largest sample period.
-pub fn slot_totals(part: &FleetPart<'_>) -> Result<(Vec<SlotTotal>, i64), PartError> {
+pub fn slot_totals(part: &FleetPart<'_>) -> Result<(Vec<SlotTotal>, i64), FleetError> {
     let answer = part.ask(include_str!("../sql/slots.sql"), &[("limit", &limit(MOST_SLOTS + 1))], MOST_SLOTS + 1)?;
     if answer.rows.len() as u64 > MOST_SLOTS {
-        return Err(PartError::TooLarge(format!("the time range has more than {MOST_SLOTS} slots: choose a shorter one")));
+        return Err(FleetError::TooLarge(format!("the time range has more than {MOST_SLOTS} slots: choose a shorter one")));
     }
     let mut period = 0;
     let mut totals = Vec::with_capacity(answer.rows.len());
@@ -53,7 +54,7 @@ pub fn slot_totals(part: &FleetPart<'_>) -> Result<(Vec<SlotTotal>, i64), PartEr
 }
 
 /// The profile of a part of the fleet. `title` names it.
-pub fn profile(part: &FleetPart<'_>, slots: ProfileSlots, title: &str) -> Result<Profile, PartError> {
+pub fn profile(part: &FleetPart<'_>, slots: ProfileSlots, title: &str) -> Result<Profile, FleetError> {
     part.progress(0.05, "finding slots")?;
     let (all, period) = slot_totals(part)?;
     let fullest = all.iter().rev().max_by_key(|total| total.bytes);
@@ -64,7 +65,7 @@ pub fn profile(part: &FleetPart<'_>, slots: ProfileSlots, title: &str) -> Result
         ProfileSlots::At(time) => all.iter().rfind(|total| total.slot <= time).copied().into_iter().collect(),
     };
     if chosen.is_empty() {
-        return Err(PartError::Empty);
+        return Err(FleetError::Empty);
     }
     part.progress(0.2, "adding up the sites")?;
     let listed = slot_list(&chosen);
@@ -72,7 +73,7 @@ pub fn profile(part: &FleetPart<'_>, slots: ProfileSlots, title: &str) -> Result
     let most_rows = (most + MOST_SERVICES) * chosen.len() as u64;
     let figures = part.ask(include_str!("../sql/profile.sql"), &[("slots", &listed), ("limit", &limit(most))], most_rows)?;
     if figures.truncated {
-        return Err(PartError::TooLarge(format!("there are more than {MOST_SERVICES} services: choose some with --where")));
+        return Err(FleetError::TooLarge(format!("there are more than {MOST_SERVICES} services: choose some with --where")));
     }
     part.progress(0.7, "reading the stacks")?;
     let frames = frames_of(part, &figures)?;
@@ -84,7 +85,7 @@ pub fn profile(part: &FleetPart<'_>, slots: ProfileSlots, title: &str) -> Result
         .collect();
     for row in &figures.rows {
         let slot = whole(row, 0)?;
-        let state = chosen.binary_search_by_key(&slot, |total| total.slot).map_err(|_| PartError::BadAnswer)?;
+        let state = chosen.binary_search_by_key(&slot, |total| total.slot).map_err(|_| FleetError::BadAnswer)?;
         let site_id = row.get(2).and_then(Value::as_i64);
         let site = ProfileSite {
             stack: made.stack(text(row, 1)?, site_id),
@@ -103,9 +104,12 @@ pub fn profile(part: &FleetPart<'_>, slots: ProfileSlots, title: &str) -> Result
         sample_rate: (period > 0).then_some(period as u64),
         ..Source::default()
     };
+    let damage = |what| Damage { offset: 0, length: 0, what };
+    let problems =
+        Problems { damage: part.left_out().into_iter().map(damage).collect(), ..Problems::default() };
     let known = KnownFigures { live_blocks: true, ..KnownFigures::default() };
     let is_instant = !matches!(slots, ProfileSlots::Bins(_));
-    Ok(Profile { source, known, catalog: made.catalog, states, is_instant, ..Profile::default() })
+    Ok(Profile { source, known, catalog: made.catalog, states, is_instant, problems, ..Profile::default() })
 }
 
 /// Seconds from one slot to a later one, at most some centuries: times are nanoseconds in 64 bits.
@@ -124,13 +128,13 @@ pub(crate) fn limit(rows: u64) -> String {
 }
 
 /// A whole number of a row.
-pub(crate) fn whole(row: &[Value], column: usize) -> Result<i64, PartError> {
-    row.get(column).and_then(Value::as_i64).ok_or(PartError::BadAnswer)
+pub(crate) fn whole(row: &[Value], column: usize) -> Result<i64, FleetError> {
+    row.get(column).and_then(Value::as_i64).ok_or(FleetError::BadAnswer)
 }
 
 /// A text of a row.
-pub(crate) fn text(row: &[Value], column: usize) -> Result<&str, PartError> {
-    row.get(column).and_then(Value::as_str).ok_or(PartError::BadAnswer)
+pub(crate) fn text(row: &[Value], column: usize) -> Result<&str, FleetError> {
+    row.get(column).and_then(Value::as_str).ok_or(FleetError::BadAnswer)
 }
 
 /// A frame of a site.
@@ -141,7 +145,7 @@ struct SiteFrame {
     module: String,
 }
 
-fn frames_of(part: &FleetPart<'_>, figures: &EngineAnswer) -> Result<HashMap<i64, Vec<SiteFrame>>, PartError> {
+fn frames_of(part: &FleetPart<'_>, figures: &EngineAnswer) -> Result<HashMap<i64, Vec<SiteFrame>>, FleetError> {
     let mut ids: Vec<i64> = figures.rows.iter().filter_map(|row| row.get(2).and_then(Value::as_i64)).collect();
     ids.sort_unstable();
     ids.dedup();

@@ -19,14 +19,15 @@ export interface FleetTimeline {
   /** The processes by their labels, the latest first. */
   labels: { service: string; version: string; region: string; processes: number; hosts: number; first_slot: number; last_slot: number }[];
   labels_left_out: boolean;
+  /** Files that could not be used, each with the reason. */
+  left_out: string[];
 }
 
 /** What an engine answered. Identities are texts, since they have 64 bits. */
 export interface FleetTable {
   columns: { name: string; type: string }[];
   rows: (string | number | boolean | null)[][];
-  /** What the question was, as it is typed. */
-  command: string;
+  left_out: string[];
 }
 
 export type FleetRow = { [column: string]: string | number | boolean | null };

@@ -64,6 +64,7 @@ export function FleetView() {
         {slot !== null && !saved && <button type="button" class="primary" title="Who holds the memory of these processes at this slot" onClick={() => void act(() => openFlame(slot, whole.data!))}>Flame graph at {format.utc(slot, 60).slice(11)}</button>}
         {problem !== "" && <span class="problem" role="alert">{problem}</span>}
       </div>
+      {(data?.left_out.length ?? 0) > 0 && <p class="processes-notes"><small class="problem">{format.plural(data!.left_out.length, "file")} of the lake could not be used, and {data!.left_out.length === 1 ? "is" : "are"} in no figure: {data!.left_out.slice(0, 3).map((line) => clean(line)).join("; ")}{data!.left_out.length > 3 && "; …"}</small></p>}
       {data && whole.data && data.slots.length > 0 && <FleetChart whole={whole.data} shown={data} />}
       {data && data.slots.length === 0 && <p class="nothing">No process of the fleet has these labels in this time. {(isPart || isZoomed) && <button type="button" class="quiet" onClick={() => choose({ where: [], tree_from: null, tree_to: null })}>Show all</button>}</p>}
       <div class="tools">

@@ -6,7 +6,7 @@ use crate::http::request::Request;
 use crate::sources::{Loaded, Sources, ViewedFleet};
 use highwater_fleet::label_filter::{FleetLabel, LabelFilter};
 use highwater_fleet::questions::{
-    FleetInstant, LeakRule, ProcessOrder, SiteTable, VersionPair, diff_sql, growth_sql, joint, leaks_sql,
+    FleetInstant, LeakRule, ProcessOrder, VersionPair, diff_sql, growth_sql, joint, leaks_sql,
     processes_sql, top_sql,
 };
 use highwater_fleet::{FleetScope, ProfileSlots};
@@ -98,8 +98,9 @@ pub fn sites(request: &Request, sources: &Sources, work: &Work<'_>) -> Answered 
 /// `fleet/leaks`: the sites that grow in a straight line.
 pub fn leaks(request: &Request, sources: &Sources, work: &Work<'_>) -> Answered {
     let asked = AskedPart::of(request, sources)?;
-    let sql = leaks_sql(&asked.scope, SiteTable::Minutes, LeakRule::default(), rows_wanted(request)?);
-    asked.fleet()?.table(&sql, &asked.scope, work)
+    let (table, scope) = asked.fleet()?.site_table(&asked.scope)?;
+    let sql = leaks_sql(&scope, table, LeakRule::default(), rows_wanted(request)?);
+    asked.fleet()?.table(&sql, &scope, work)
 }
 
 /// `fleet/growth`: the sites that hold more in the processes with one value of a label than in those with another.
@@ -112,17 +113,18 @@ pub fn growth(request: &Request, sources: &Sources, work: &Work<'_>) -> Answered
         None => Err(QueryError::Bad(format!("{name}= is missing: its value is '=' and that of the label"))),
     };
     let (old, new, rows) = (value("a")?, value("b")?, rows_wanted(request)?);
+    let (table, scope) = asked.fleet()?.site_table(&asked.scope)?;
     if between == FleetLabel::Version {
-        let sql = growth_sql(&asked.scope, SiteTable::Minutes, &VersionPair::Given(old, new), false, rows);
-        return asked.fleet()?.table(&sql, &asked.scope, work);
+        let sql = growth_sql(&scope, table, &VersionPair::Given(old, new), false, rows);
+        return asked.fleet()?.table(&sql, &scope, work);
     }
     let part = |pattern| FleetScope {
         labels: vec![LabelFilter { label: between, is_inverted: false, pattern }],
         ..FleetScope::default()
     };
     let (a, b) = (part(old), part(new));
-    let sql = diff_sql(&asked.scope, &a, &b, SiteTable::Minutes, rows);
-    asked.fleet()?.table(&sql, &joint(&asked.scope, &a, &b), work)
+    let sql = diff_sql(&scope, &a, &b, table, rows);
+    asked.fleet()?.table(&sql, &joint(&scope, &a, &b), work)
 }
 
 /// `fleet/processes`: how fast each process grows.

@@ -1,7 +1,7 @@
 //! Opens files of every format for the viewer.
 
 use super::file::{FileKind, OpenedFile, Opener};
-use super::fleet::{FleetEngine, ViewedFleet};
+use super::fleet::{LakeOpener, ViewedFleet};
 use super::image::ViewedImage;
 use super::special::{Plain, Special};
 use super::walked::WalkedImages;
@@ -18,21 +18,21 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Files {
     walked: Arc<WalkedImages>,
-    /// The engine for lakes, and the part of them that is shown.
-    fleet: Option<(Box<FleetEngine>, FleetScope)>,
+    /// Opens lakes, and the part of them that is shown.
+    lakes: Option<(Box<LakeOpener>, FleetScope)>,
 }
 
 impl Files {
-    /// The same, with the engine for lakes, and the part of them that is shown.
-    pub fn with_fleet(self, engine: Box<FleetEngine>, scope: FleetScope) -> Self {
-        Self { fleet: Some((engine, scope)), ..self }
+    /// The same, with what opens lakes, and the part of them that is shown.
+    pub fn with_lakes(self, open: Box<LakeOpener>, scope: FleetScope) -> Self {
+        Self { lakes: Some((open, scope)), ..self }
     }
 }
 
 impl Opener for Files {
     fn open(&self, path: &Path, work: &Work<'_>) -> Result<OpenedFile, String> {
-        if let Some((engine, scope)) = self.fleet.as_ref().filter(|_| is_lake(path)) {
-            return ViewedFleet::open(path, engine(path)?, scope, work)
+        if let Some((open, scope)) = self.lakes.as_ref().filter(|_| is_lake(path)) {
+            return ViewedFleet::open(path, open(path)?, scope, work)
                 .map_err(|error| format!("{}: {error}", path.display()));
         }
         let mut go_on = |_: &str, _: f64| work.go_on().is_ok();

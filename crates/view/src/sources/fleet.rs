@@ -4,8 +4,9 @@ use super::file::{FileKind, OpenedFile};
 use super::special::{Plain, Special};
 use highwater_fleet::label_filter::FleetLabel;
 use highwater_fleet::protocol::EngineAnswer;
+use highwater_fleet::questions::SiteTable;
 use highwater_fleet::{
-    FleetPart, FleetScope, FleetSql, FleetTimeline, PartError, ProfileSlots, fleet_timeline, profile,
+    FleetError, FleetLake, FleetPart, FleetScope, FleetTimeline, ProfileSlots, fleet_timeline, profile,
 };
 use highwater_input::temporary_file;
 use highwater_query::QueryError;
@@ -15,12 +16,12 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Finds the engine for a lake; the error is one line for people.
-pub type FleetEngine = dyn Fn(&Path) -> Result<Arc<dyn FleetSql>, String> + Send + Sync;
+/// Opens a lake with its engine; the error is one line for people.
+pub type LakeOpener = dyn Fn(&Path) -> Result<FleetLake, String> + Send + Sync;
 
 /// A lake, and the part of it that is shown.
 pub struct ViewedFleet {
-    lake: Arc<dyn FleetSql>,
+    lake: FleetLake,
     scope: FleetScope,
     name: String,
 }
@@ -30,7 +31,7 @@ impl ViewedFleet {
     pub const BINS: usize = 120;
 
     /// Opens a lake as a file.
-    pub fn open(path: &Path, lake: Arc<dyn FleetSql>, scope: &FleetScope, work: &Work<'_>) -> Result<OpenedFile, QueryError> {
+    pub fn open(path: &Path, lake: FleetLake, scope: &FleetScope, work: &Work<'_>) -> Result<OpenedFile, QueryError> {
         let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
         let fleet = Self { lake, scope: scope.clone(), name };
         let opened = fleet.profile(scope, ProfileSlots::Bins(Self::BINS), &fleet.name, work)?;
@@ -76,8 +77,8 @@ impl ViewedFleet {
 
     /// The answer to one SQL text, with identities as texts: they have 64 bits, and a page's numbers 53.
     pub fn table(&self, sql: &str, scope: &FleetScope, work: &Work<'_>) -> Result<Value, QueryError> {
-        let EngineAnswer { columns, mut rows, .. } =
-            self.with_part(scope, work, |part| part.answer(sql, MOST_ROWS))?;
+        let ask = |part: &FleetPart<'_>| Ok((part.answer(sql, MOST_ROWS)?, part.left_out()));
+        let (EngineAnswer { columns, mut rows, .. }, left_out) = self.with_part(scope, work, ask)?;
         for (at, _) in columns.iter().enumerate().filter(|(_, column)| column.name.ends_with("_id")) {
             for row in &mut rows {
                 if let Some(id) = row.get_mut(at).filter(|id| id.is_i64()) {
@@ -85,22 +86,27 @@ impl ViewedFleet {
                 }
             }
         }
-        Ok(json!({ "columns": columns, "rows": rows }))
+        Ok(json!({ "columns": columns, "rows": rows, "left_out": left_out }))
+    }
+
+    /// The table for a question that sums over time, and its scope: the roll-up by hour where it has the same sums.
+    pub fn site_table(&self, scope: &FleetScope) -> Result<(SiteTable, FleetScope), QueryError> {
+        self.lake.site_table(scope).map_err(QueryError::failed)
     }
 
     fn with_part<T>(
         &self,
         scope: &FleetScope,
         work: &Work<'_>,
-        ask: impl FnOnce(&FleetPart<'_>) -> Result<T, PartError>,
+        ask: impl FnOnce(&FleetPart<'_>) -> Result<T, FleetError>,
     ) -> Result<T, QueryError> {
         let progress = |part: Option<(f64, &str)>| match part {
             Some((part, what)) => work.progress(part, what).is_ok(),
             None => work.go_on().is_ok(),
         };
-        ask(&FleetPart::new(&*self.lake, scope, &progress)).map_err(|error| match error {
-            PartError::Cancelled => QueryError::Cancelled,
-            PartError::TooLarge(line) => QueryError::TooLarge(line),
+        ask(&FleetPart::new(&self.lake, scope, &progress)).map_err(|error| match error {
+            FleetError::Cancelled => QueryError::Cancelled,
+            FleetError::TooLarge(line) => QueryError::TooLarge(line),
             other => QueryError::failed(other),
         })
     }
