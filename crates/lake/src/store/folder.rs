@@ -1,6 +1,6 @@
 //! A lake in a folder.
 
-use super::{LakeStore, StoreError, StoredFile};
+use super::{LakeStore, StoreError, StoredFile, is_plain_key, system};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,8 +32,7 @@ impl FolderStore {
     }
 
     fn path_of(&self, key: &str) -> Result<PathBuf, StoreError> {
-        let is_plain = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains('\0');
-        if key.split('/').all(is_plain) {
+        if is_plain_key(key) {
             Ok(self.root.join(key))
         } else {
             Err(StoreError::Refused(format!("{key}: not a path in a lake")))
@@ -104,6 +103,10 @@ impl LakeStore for FolderStore {
         self.path_of(&file.key)
     }
 
+    fn local_root(&self) -> &Path {
+        &self.root
+    }
+
     fn list(&self, prefix: &str) -> Result<Vec<StoredFile>, StoreError> {
         let mut files = Vec::new();
         self.collect(&self.root, prefix, &mut files)?;
@@ -141,8 +144,4 @@ impl LakeStore for FolderStore {
     fn name(&self) -> &str {
         &self.name
     }
-}
-
-fn system(path: &Path, error: io::Error) -> StoreError {
-    StoreError::System { path: path.display().to_string(), error }
 }
