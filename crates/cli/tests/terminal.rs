@@ -20,6 +20,7 @@ const COMMANDS: [&str; 24] = [
     "set",
     "snapshots",
     "collector",
+    "ship",
     "report",
     "leaks",
     "diff",

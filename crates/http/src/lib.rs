@@ -1,22 +1,18 @@
-//! A client of HTTP/1.1, for servers that the user names: debug files are fetched with it, and profiles are sent.
+//! HTTP/1.1, from both ends.
 //!
-//! ```text
-//!   ServerUrl, Request ─▶ Connection (a socket, or the program curl for https) ─▶ read_response ─▶ status, fields, body
-//! ```
+//! The part that the viewer and the metrics endpoint have in common reads requests:
 //!
-//! # Design
+//! * [`Request`] is the parsed head of a request; nothing in it is trusted, and everything is bounded.
+//! * [`Incoming`] reads heads from a connection, each within a time limit: a client that sends a byte now and then does not keep its connection.
 //!
-//! Servers are hostile: the head of a response is bounded, a body that ends too early is an error, and a [`Pace`] limits the time of each connection. No other
-//! address than that of the URL is contacted: a redirect is an answer, which the caller follows or not.
+//! Who may ask, how many may connect, and what is answered is for the servers to decide.
 //!
-//! A secret in a header stays a secret: it is in the request and in an unnamed file for `curl`, never in its arguments, and in no message.
+//! [`client`] asks servers that the user names.
 #![forbid(unsafe_code)]
 
-mod connection;
-mod pace;
-pub mod response;
-mod url;
+pub mod client;
+mod incoming;
+mod request;
 
-pub use connection::{Connection, Request};
-pub use pace::{LateTexts, Pace};
-pub use url::{ServerUrl, UrlError, listed};
+pub use incoming::{Incoming, IncomingHead};
+pub use request::{BadRequest, LONGEST_HEAD, Request, head_length, parameters_of};

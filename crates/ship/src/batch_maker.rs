@@ -78,7 +78,12 @@ impl BatchMaker {
     }
 
     /// Takes a snapshot of each live process whose name contains one of the texts; of all if there are none.
-    pub fn make(&mut self, client: &mut CollectorClient, slot: i64, names: &[String]) -> Result<MadeBatch, CollectorError> {
+    pub fn make(
+        &mut self,
+        client: &mut CollectorClient,
+        slot: i64,
+        names: &[String],
+    ) -> Result<MadeBatch, CollectorError> {
         let mut made = MadeBatch::default();
         let processes = live_ones(client.processes()?, names);
         self.begin(slot, &processes);
@@ -88,7 +93,11 @@ impl BatchMaker {
                 Ok(taken) if taken.cut.exited => {}
                 Ok(taken) => {
                     if !taken.cut.verified || taken.cut.untracked > 0 {
-                        self.problem(info, "its figures are not complete: its table is full, or was disturbed", &mut made);
+                        self.problem(
+                            info,
+                            "its figures are not complete: its table is full, or was disturbed",
+                            &mut made,
+                        );
                     }
                     let read = Recording::from_file(taken.file).map_err(|error| error.to_string());
                     let snapshot = read.and_then(|read| read.snapshot(&When::End).map_err(|error| error.to_string()));
@@ -281,9 +290,10 @@ fn live_sites(snapshot: &Snapshot) -> impl Iterator<Item = (StackId, &Figures)> 
 
 /// The resident set alone.
 fn resident(pid: u32) -> Option<i64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-    let pages: i64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    pages.checked_mul(i64::try_from(rustix::param::page_size()).ok()?)
+    let text = std::fs::read(format!("/proc/{pid}/status")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let kilobytes = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.split_ascii_whitespace().next()?;
+    kilobytes.parse::<i64>().ok()?.checked_mul(1024)
 }
 
 fn signed(number: u64) -> i64 {

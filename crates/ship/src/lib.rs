@@ -20,7 +20,7 @@
 //! files: a parcel that is sent again, because the shipper was killed before it could delete it, has the same names and the same bytes, and the store refuses
 //! the copy. The number of the last slot is stored too, so a shipper that is started again within the same slot does not take it twice.
 //!
-//! **Stacks** ([`StackBook`]) are recognized by their code: build ids and offsets in files. All processes share one trie of such calls, so a stack is named once in the
+//! **Stacks** (`StackBook`) are recognized by their code: build ids and offsets in files. All processes share one trie of such calls, so a stack is named once in the
 //! life of the shipper. A minute in which nothing new appears reads no debug information and hashes nothing. The trie is bounded: a full one is emptied.
 //!
 //! **Labels** ([`LabelRules`]) come from flags, from the environment of each process, from its control group, from the shipper's environment, and at last from the names of
@@ -43,16 +43,10 @@ mod spool_file;
 mod stack_book;
 mod target;
 
-pub use batch_maker::{BatchMaker, MadeBatch};
-pub use container::container_id;
 pub use environment::Environment;
 pub use label_rules::{LabelRules, UnknownLabel, clean_label};
 pub use lake_target::LakeTarget;
-pub use resource_attributes::resource_attributes;
-pub use sender::SendPolicy;
-pub use shipper::{ShipError, ShipOptions, Shipper};
+pub use shipper::{Say, ShipError, ShipOptions, Shipper};
 pub use slot_clock::SlotClock;
-pub use spool::{ShipSpool, SpoolError};
-pub use spool_file::{SpoolFileError, decode_batch, encode_batch};
-pub use stack_book::{KnownStack, StackBook};
-pub use target::{Parcel, SendError, ShipTarget};
+pub use spool::{ShipSpool, SpoolError, SpooledParcel, default_spool};
+pub use target::{Parcel, SendError, ShipTarget, open_target};

@@ -15,6 +15,7 @@ use crate::spool_file::{SpoolFileError, decode_batch, encode_batch, sync_folder,
 use highwater_lake::rows::Batch;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
@@ -67,6 +68,21 @@ impl SpoolState {
     fn slots(&self) -> usize {
         self.waiting.len() + self.parcels.values().map(BTreeMap::len).sum::<usize>()
     }
+}
+
+/// The spool of a target if the user names none: a folder of its own in the user's folder of states. `None` if there is no such folder.
+pub fn default_spool(target: &str) -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")))?;
+    let whole = match std::path::absolute(target) {
+        Ok(path) if !target.contains("://") => path.display().to_string(),
+        _ => target.to_owned(),
+    };
+    let last: String = whole.rsplit('/').find(|part| !part.is_empty()).unwrap_or_default().chars().take(40).collect();
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
+    let hash: String =
+        Sha256::digest(whole.trim_end_matches('/'))[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(state.join("highwater/ship").join(format!("{}-{hash}", last.chars().map(plain).collect::<String>())))
 }
 
 /// A parcel of the spool.

@@ -1,5 +1,6 @@
 //! Where batches go.
 
+use crate::lake_target::LakeTarget;
 use highwater_lake::rows::Batch;
 use std::time::Duration;
 
@@ -14,6 +15,25 @@ pub struct Parcel {
     pub first_slot: i64,
     /// The rows: of one slot, or of several.
     pub batch: Batch,
+}
+
+impl Parcel {
+    /// What is in it, in a line.
+    pub fn summary(&self) -> String {
+        let mut slots: Vec<i64> = self.batch.processes.iter().map(|row| row.slot).collect();
+        slots.dedup();
+        let Batch { processes, sites, stacks, .. } = &self.batch;
+        let [slots, processes, sites, stacks] = [
+            (slots.len(), "slot"),
+            (processes.len(), "process row"),
+            (sites.len(), "site row"),
+            (stacks.len(), "new stack"),
+        ]
+        .map(|(count, what)| {
+            format!("{} {what}{}", highwater_model::grouped(count as u64), if count == 1 { "" } else { "s" })
+        });
+        format!("sent {slots}: {processes}, {sites}, {stacks}")
+    }
 }
 
 /// Why a parcel was not sent. Each is one line for the user.
@@ -50,4 +70,9 @@ pub trait ShipTarget: Send {
     fn wants_whole_slots(&self) -> bool {
         false
     }
+}
+
+/// The target that a user names: a folder, or the URL of a store. The scheme says which kind it is.
+pub fn open_target(uri: &str) -> Result<Box<dyn ShipTarget>, SendError> {
+    Ok(Box::new(LakeTarget::new(uri)?))
 }

@@ -1,6 +1,6 @@
 //! Which store, and where: `pyroscope+http://HOST:4040`, `otlp+https://HOST:4318`.
 
-use highwater_http::{ServerUrl, UrlError};
+use highwater_http::client::{ServerUrl, UrlError};
 use std::str::FromStr;
 
 /// The kind of a store.

@@ -1,6 +1,6 @@
 //! Limits of time and size, with the variables of elfutils.
 
-use highwater_http::{LateTexts, Pace};
+use highwater_http::client::{LateTexts, Pace};
 use std::time::{Duration, Instant};
 
 /// The amount of data that a server has to send in the time of [`Limits::stall`].
