@@ -109,7 +109,7 @@ pub fn profile(part: &FleetPart<'_>, slots: ProfileSlots, title: &str) -> Result
         sample_rate: (period > 0).then_some(period as u64),
         ..Source::default()
     };
-    let damage = |what| Damage { offset: 0, length: 0, what };
+    let damage = |what: String| Damage { offset: 0, length: 0, what: what.into() };
     let problems = Problems { damage: part.left_out().into_iter().map(damage).collect(), ..Problems::default() };
     let known = KnownFigures { live_blocks: true, ..KnownFigures::default() };
     let is_instant = !matches!(slots, ProfileSlots::Bins(_));
