@@ -138,9 +138,8 @@ const GROUPS: [(&str, &[&str]); 7] = [
         "Analyse",
         &["report", "leaks", "growth", "diff", "block", "objects", "timeline", "processes", "view", "info", "check"],
     ),
-    ("Fleet", &["ship"]),
+    ("Fleet", &["ship", "fleet"]),
     ("Convert", &["export", "import", "trim", "symbolize"]),
-    ("Fleet", &["fleet"]),
     ("Images", &["image"]),
     ("Shell", &["completions", "man", "help"]),
 ];
