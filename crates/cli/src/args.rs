@@ -104,6 +104,8 @@ pub enum Command {
     Import(commands::import::Import),
     /// A part of a recording for sharing: a window, a sample, other names, without command line and host
     Trim(commands::trim::Trim),
+    /// Questions about the memory of many processes: a lake that 'highwater ship' fills
+    Fleet(commands::fleet::FleetArgs),
     /// Memory images: capture whole memories, look inside, script over them, change them
     Image(commands::image::ImageArgs),
     /// What a file is, from whom, how long, how big per event
@@ -138,7 +140,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
         "Analyse",
         &["report", "leaks", "growth", "diff", "block", "objects", "timeline", "processes", "view", "info", "check"],
     ),
-    ("Fleet", &["ship", "lake"]),
+    ("Fleet", &["ship", "fleet", "lake"]),
     ("Convert", &["export", "import", "trim", "symbolize"]),
     ("Images", &["image"]),
     ("Shell", &["completions", "man", "help"]),

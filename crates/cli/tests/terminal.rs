@@ -9,6 +9,7 @@ use support::{HIGHWATER, Place, Run, in_the_kitchen};
 
 const COMMANDS: &[&str] = &[
     "lake",
+    "fleet",
     "block",
     "processes",
     "image",

@@ -17,6 +17,7 @@ mod error;
 mod fleet_lake;
 mod fleet_timeline;
 pub mod label_filter;
+mod library;
 mod literal;
 mod local_files;
 mod part;
@@ -26,11 +27,13 @@ pub mod questions;
 pub mod schema;
 mod scope;
 mod spark;
+mod time;
 
 pub use duckdb::{DUCKDB_PROGRAM, DuckDbProgram};
 pub use engine::{EngineLimits, FleetEngine};
 pub use error::FleetError;
 pub use fleet_lake::{FleetAnswer, FleetLake, LakeContents};
+pub use library::{LIBRARY_PACKAGE, LibraryFile, check_library, installed_library};
 pub use protocol::EngineAnswer;
 mod slot_choice;
 
@@ -39,3 +42,4 @@ pub use part::{FleetPart, PartProgress};
 pub use profile::{OTHER_SITES, ProfileSlots, profile, service_frame};
 pub use scope::FleetScope;
 pub use spark::{PYTHON_VARIABLE, SparkEngine};
+pub use time::{TIME_FORMS, parse_age, parse_time, slot_in_words};
