@@ -15,18 +15,27 @@ mod duckdb;
 mod engine;
 mod error;
 mod fleet_lake;
+mod fleet_timeline;
 pub mod label_filter;
 mod literal;
 mod local_files;
+mod part;
+mod profile;
 pub mod protocol;
 pub mod questions;
 pub mod schema;
 mod scope;
-pub mod spark;
+mod spark;
 
 pub use duckdb::{DUCKDB_PROGRAM, DuckDbProgram};
 pub use engine::{EngineLimits, FleetEngine};
 pub use error::FleetError;
 pub use fleet_lake::{FleetAnswer, FleetLake, LakeContents};
 pub use protocol::EngineAnswer;
+mod slot_choice;
+
+pub use fleet_timeline::{FleetBand, FleetLabels, FleetTimeline, fleet_timeline};
+pub use part::{FleetPart, PartProgress};
+pub use profile::{OTHER_SITES, ProfileSlots, profile, service_frame};
 pub use scope::FleetScope;
+pub use spark::{PYTHON_VARIABLE, SparkEngine};

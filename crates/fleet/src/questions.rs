@@ -18,7 +18,7 @@ const PROCESSES: &str = include_str!("../sql/processes.sql");
 const TIMELINE: &str = include_str!("../sql/timeline.sql");
 
 /// Fills the places of a text. A place is filled once: what is filled in may have braces.
-fn filled(template: &str, places: &[(&str, &str)]) -> String {
+pub(crate) fn filled(template: &str, places: &[(&str, &str)]) -> String {
     let mut text = String::with_capacity(template.len() * 2);
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {

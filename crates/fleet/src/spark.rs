@@ -3,13 +3,17 @@
 //! # Design
 //!
 //! Nothing is installed: the program is one file, and Python gets it as an argument. It needs a Python with pyspark, which is half a gigabyte, so the user
-//! chooses it: `$HIGHWATER_PYTHON`, or `python3`. A session takes ten seconds to start, so it answers any number of requests. Spark's own output stays away from the
-//! answers: its end is kept, and its last line is shown if Spark ends without an answer.
+//! chooses it: `$HIGHWATER_PYTHON`, or `python3`. A session takes ten seconds to start, so it is kept for the next question. Spark's own output stays away from
+//! the answers: its end is kept, and its last line is shown if Spark ends without an answer.
 
+use crate::engine::FleetEngine;
+use crate::error::FleetError;
 use crate::protocol::{EngineAnswer, EngineRequest};
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,58 +21,40 @@ use std::time::{Duration, Instant};
 const PROGRAM: &str = include_str!("../../../spark/highwater_spark/__main__.py");
 
 /// The environment variable that names the Python to use, if it is not `python3`.
-pub const PYTHON: &str = "HIGHWATER_PYTHON";
+pub const PYTHON_VARIABLE: &str = "HIGHWATER_PYTHON";
 
 /// How much of Spark's own output is kept: its end.
 const LOG_BYTES: usize = 64 << 10;
-
+/// How often the client is asked whether it still waits.
+const PAUSE: Duration = Duration::from_millis(50);
 /// How long Spark may take to leave its cluster.
 const GOODBYE: Duration = Duration::from_secs(20);
 
 /// A Spark: where its master is, and its settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SparkMaster {
-    /// `spark://HOST:PORT`, `local[*]`, `yarn`, …
-    pub master: String,
-    /// Settings as `key=value`, such as `spark.executor.memory=2g`.
-    pub settings: Vec<String>,
-    /// The Python; without it that of the environment variable [`PYTHON`], or `python3`.
-    pub python: Option<OsString>,
+#[derive(Debug)]
+pub struct SparkEngine {
+    master: String,
+    settings: Vec<String>,
+    python: OsString,
+    session: Mutex<Option<SparkSession>>,
 }
 
-/// Why Spark gave no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum SparkError {
-    /// There is no Python.
-    #[error(
-        "cannot run {python}: {source}; Spark needs a Python with pyspark: pip install pyspark==4.3.0, and set {PYTHON} to that Python"
-    )]
-    NoPython {
-        /// What was to be run.
-        python: String,
-        /// Why it could not be run.
-        source: std::io::Error,
-    },
-    /// The program ended without an answer.
-    #[error("Spark ended without an answer: {last_line}")]
-    NoAnswer {
-        /// The last line of its own output.
-        last_line: String,
-    },
-    /// Spark said why it has no answer.
-    #[error("Spark: {0}")]
-    Failed(String),
-    /// The program said something else.
-    #[error("Spark's answer cannot be read: {0}")]
-    BadAnswer(#[from] serde_json::Error),
-}
+impl SparkEngine {
+    /// The Spark of a master: `spark://HOST:PORT`, `local[*]`, `yarn`, … Settings are `key=value`, such as `spark.executor.memory=2g`.
+    pub fn new(master: String, settings: Vec<String>) -> Self {
+        let python = std::env::var_os(PYTHON_VARIABLE).filter(|name| !name.is_empty());
+        let python = python.unwrap_or_else(|| OsString::from("python3"));
+        Self { master, settings, python, session: Mutex::default() }
+    }
 
-impl SparkMaster {
-    /// Starts a session: the program waits for requests. The cluster is not asked before the first one.
-    pub fn start(&self) -> Result<SparkSession, SparkError> {
-        let given = self.python.clone().or_else(|| std::env::var_os(PYTHON)).filter(|name| !name.is_empty());
-        let python = given.unwrap_or_else(|| OsString::from("python3"));
-        let mut command = Command::new(&python);
+    /// The same with another Python.
+    pub fn with_python(mut self, python: OsString) -> Self {
+        self.python = python;
+        self
+    }
+
+    fn start(&self) -> Result<SparkSession, FleetError> {
+        let mut command = Command::new(&self.python);
         command.args(["-c", PROGRAM, "--lines", "--master", &self.master]);
         for setting in &self.settings {
             command.args(["--conf", setting]);
@@ -76,44 +62,72 @@ impl SparkMaster {
         // Files in the current folder are no modules.
         command.env("PYTHONSAFEPATH", "1");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let no_python = |source| SparkError::NoPython { python: python.to_string_lossy().into_owned(), source };
+        let no_python = |error| {
+            let python = self.python.to_string_lossy();
+            FleetError::Engine(format!(
+                "cannot run {python}: {error}; Spark needs a Python with pyspark: pip install pyspark==4.3.0, and set {PYTHON_VARIABLE} to that Python"
+            ))
+        };
         let mut child = command.spawn().map_err(no_python)?;
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (requests, answers) = (stdin, stdout.map(BufReader::new));
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let (sender, answers) = channel();
+        std::thread::spawn(move || {
+            let lines = stdout.into_iter().flat_map(|pipe| BufReader::new(pipe).split(b'\n'));
+            lines.map_while(Result::ok).try_for_each(|line| sender.send(line).ok())
+        });
         let log = std::thread::spawn(move || stderr.map(last_bytes).unwrap_or_default());
-        Ok(SparkSession { child, requests, answers, log: Some(log) })
+        Ok(SparkSession { requests: child.stdin.take(), child, answers, log: Some(log) })
+    }
+}
+
+impl FleetEngine for SparkEngine {
+    fn ask(&self, request: &EngineRequest, go_on: &dyn Fn() -> bool) -> Result<EngineAnswer, FleetError> {
+        let mut kept = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        // Taken out: a session that gave no answer is not used again.
+        let mut session = match kept.take() {
+            Some(session) => session,
+            None => self.start()?,
+        };
+        let line = session.answer(request, go_on)?;
+        let answer: EngineAnswer = serde_json::from_slice(&line).map_err(|_| FleetError::BadAnswer)?;
+        *kept = Some(session);
+        match answer.error {
+            Some(error) => Err(FleetError::Engine(error)),
+            None => Ok(answer),
+        }
     }
 
-    /// The answer to one request, in a session of its own.
-    pub fn answer(&self, request: &EngineRequest) -> Result<EngineAnswer, SparkError> {
-        self.start()?.answer(request)
+    fn reads_objects(&self) -> bool {
+        true
     }
 }
 
 /// A running program. It leaves the cluster when this is dropped.
-pub struct SparkSession {
+#[derive(Debug)]
+struct SparkSession {
     child: Child,
     requests: Option<ChildStdin>,
-    answers: Option<BufReader<ChildStdout>>,
+    answers: Receiver<Vec<u8>>,
     log: Option<JoinHandle<Vec<u8>>>,
 }
 
 impl SparkSession {
-    /// The answer to a request.
-    pub fn answer(&mut self, request: &EngineRequest) -> Result<EngineAnswer, SparkError> {
-        let mut line = serde_json::to_vec(request)?;
+    /// The line that answers a request.
+    fn answer(&mut self, request: &EngineRequest, go_on: &dyn Fn() -> bool) -> Result<Vec<u8>, FleetError> {
+        let mut line = serde_json::to_vec(request).map_err(|_| FleetError::BadAnswer)?;
         line.push(b'\n');
         // If it has ended, what it said is more than that the pipe is broken.
         let _ = self.requests.as_mut().map(|pipe| pipe.write_all(&line).and_then(|()| pipe.flush()));
-        let mut text = Vec::new();
-        let read = self.answers.as_mut().map(|pipe| pipe.read_until(b'\n', &mut text));
-        if !matches!(read, Some(Ok(1..))) {
-            return Err(SparkError::NoAnswer { last_line: self.last_words() });
-        }
-        let answer: EngineAnswer = serde_json::from_slice(&text)?;
-        match answer.error {
-            Some(error) => Err(SparkError::Failed(error)),
-            None => Ok(answer),
+        loop {
+            match self.answers.recv_timeout(PAUSE) {
+                Ok(line) => return Ok(line),
+                Err(RecvTimeoutError::Timeout) if go_on() => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    let _ = self.child.kill();
+                    return Err(FleetError::Cancelled);
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(FleetError::Silent(self.last_words())),
+            }
         }
     }
 
@@ -123,12 +137,12 @@ impl SparkSession {
         let log = self.log.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         let text = String::from_utf8_lossy(&log);
         let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty() && !line.starts_with("at "));
-        last.unwrap_or("it printed nothing").to_owned()
+        last.map_or_else(String::new, |line| format!(": {line}"))
     }
 
     fn end(&mut self) {
         // The end of its input is the request to leave.
-        (self.requests, self.answers) = (None, None);
+        self.requests = None;
         let deadline = Instant::now() + GOODBYE;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(20));

@@ -1,18 +1,8 @@
-//! HTTP/1.1, from both ends.
+//! HTTP/1.1, as far as Highwater needs it: bounded, with time limits, and without a library that would take longer to build than the command.
 //!
-//! The part that the viewer and the metrics endpoint have in common reads requests:
-//!
-//! * [`Request`] is the parsed head of a request; nothing in it is trusted, and everything is bounded.
-//! * [`Incoming`] reads heads from a connection, each within a time limit: a client that sends a byte now and then does not keep its connection.
-//!
-//! Who may ask, how many may connect, and what is answered is for the servers to decide.
-//!
-//! [`client`] asks servers that the user names.
+//! * [`client`]: asks servers that the user names: debug files are fetched with it, and profiles are sent.
+//! * [`server`]: reads requests from connections that nothing is known of: the viewer and the metrics endpoint have it in common.
 #![forbid(unsafe_code)]
 
 pub mod client;
-mod incoming;
-mod request;
-
-pub use incoming::{Incoming, IncomingHead};
-pub use request::{BadRequest, LONGEST_HEAD, Request, head_length, parameters_of};
+pub mod server;

@@ -5,7 +5,7 @@ use crate::monitor::{MetricsOptions, Monitor};
 use crate::negotiation::TextFormat;
 use crate::pprof::{self, NoProfile};
 use crate::source::MetricsSource;
-use highwater_http::{Incoming, IncomingHead, Request};
+use highwater_http::server::{Incoming, IncomingHead, Request};
 use std::io::{self, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -3,7 +3,7 @@
 use crate::monitor::Monitor;
 use crate::source::SourceError;
 use highwater_collector::ProcessGauges;
-use highwater_http::Request;
+use highwater_http::server::Request;
 
 /// Why there is no profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -4,14 +4,13 @@ mod cluster;
 mod lake;
 
 use cluster::{Cluster, python, wait_for};
-use highwater_fleet::FleetScope;
 use highwater_fleet::label_filter::FleetLabel;
 use highwater_fleet::protocol::{EngineAnswer, EngineRequest};
 use highwater_fleet::questions::{
     FleetInstant, LeakRule, ProcessOrder, SiteTable, VersionPair, diff_sql, growth_sql, leaks_sql, processes_sql,
     timeline_sql, top_sql,
 };
-use highwater_fleet::spark::SparkMaster;
+use highwater_fleet::{FleetEngine, FleetError, FleetScope, SparkEngine};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -34,10 +33,14 @@ impl Drop for SparkFolder {
     }
 }
 
-fn spark(master: &str, settings: &[&str]) -> SparkMaster {
+fn spark(master: &str, settings: &[&str]) -> SparkEngine {
     let small = ["spark.driver.memory=512m", "spark.executor.memory=512m"];
     let settings = small.iter().chain(settings).map(|setting| (*setting).to_owned()).collect();
-    SparkMaster { master: master.to_owned(), settings, python: Some(python().into()) }
+    SparkEngine::new(master.to_owned(), settings).with_python(python().into())
+}
+
+fn ask(engine: &SparkEngine, request: &EngineRequest) -> Result<EngineAnswer, FleetError> {
+    engine.ask(request, &|| true)
 }
 
 /// All questions, with and without a limit, from minutes and from hours.
@@ -109,12 +112,12 @@ fn a_cluster_answers_as_duckdb_does_also_when_a_worker_is_killed() {
     let expected = duckdb(&requests);
 
     let mut cluster = Cluster::start(&folder.0);
-    let mut session = spark(&cluster.address, &[]).start().unwrap();
+    let engine = spark(&cluster.address, &[]);
     for ((name, request), expected) in names.iter().zip(&requests).zip(&expected) {
         assert!(!expected.rows.is_empty(), "{name} has no answer that could be wrong");
-        assert_same(name, &session.answer(request).unwrap(), expected);
+        assert_same(name, &ask(&engine, request).unwrap(), expected);
     }
-    drop(session);
+    drop(engine);
 
     // Many tasks, so that the question runs long enough; with shuffle files on both workers, so that some are lost with one.
     let log = folder.0.join("events");
@@ -133,7 +136,7 @@ fn a_cluster_answers_as_duckdb_does_also_when_a_worker_is_killed() {
     let leaks = names.iter().position(|name| *name == "leaks of all").unwrap();
     let long = spark(&cluster.address, &settings);
     let answer = std::thread::scope(|scope| {
-        let asked = scope.spawn(|| long.answer(&requests[leaks]));
+        let asked = scope.spawn(|| ask(&long, &requests[leaks]));
         wait_for("tasks on both executors", || {
             assert!(!asked.is_finished(), "the question was answered before a worker was killed");
             let busy = cluster.busy_executors()?;
@@ -155,22 +158,21 @@ fn a_cluster_answers_as_duckdb_does_also_when_a_worker_is_killed() {
 fn errors_are_one_line() {
     let folder = SparkFolder::new("errors");
     let lake = lake::make(&folder.0.join("lake"));
-    let said = |spark: &SparkMaster, request: &EngineRequest| spark.answer(request).unwrap_err().to_string();
+    let said = |engine: &SparkEngine, request: &EngineRequest| ask(engine, request).unwrap_err().to_string();
     let good = lake::request(&lake, "SELECT count(*) AS n FROM sites".into());
 
-    let no_python = SparkMaster { python: Some("/nowhere/python3".into()), ..spark("local[1]", &[]) };
+    let no_python = spark("local[1]", &[]).with_python("/nowhere/python3".into());
     let text = said(&no_python, &good);
     assert!(text.starts_with("cannot run /nowhere/python3:") && text.contains("pip install pyspark"), "{text}");
     // The system's own Python has no pyspark.
-    let bare = SparkMaster { python: Some("/usr/bin/python3".into()), ..spark("local[1]", &[]) };
-    assert_eq!(said(&bare, &good), "Spark: pyspark is not installed for this Python: pip install pyspark==4.3.0");
+    let bare = spark("local[1]", &[]).with_python("/usr/bin/python3".into());
+    assert_eq!(said(&bare, &good), "pyspark is not installed for this Python: pip install pyspark==4.3.0");
     let text = said(&spark("spark://127.0.0.1:1", &[]), &good);
-    assert!(text.starts_with("Spark: no Spark master at spark://127.0.0.1:1:"), "{text}");
+    assert!(text.starts_with("no Spark master at spark://127.0.0.1:1:"), "{text}");
     let text = said(&spark("local[1]", &["executor.memory=1g"]), &good);
-    assert_eq!(text, "Spark: 'executor.memory=1g' is not a setting such as spark.executor.memory=2g");
+    assert_eq!(text, "'executor.memory=1g' is not a setting such as spark.executor.memory=2g");
 
-    let mut session = spark("local[1]", &[]).start().unwrap();
-    let mut said = |sql: &str| session.answer(&lake::request(&lake, sql.into())).unwrap_err().to_string();
+    let engine = spark("local[1]", &[]);
     for (sql, expected) in [
         ("SELECT nothing FROM sites", "`nothing`"),
         ("DROP VIEW sites", "Syntax error"),
@@ -178,18 +180,22 @@ fn errors_are_one_line() {
         ("SELECT sum(9223372036854775807) AS n FROM sites", "overflow"),
         ("SELECT * FROM parquet.`/etc`", "cannot be found"),
     ] {
-        let text = said(sql);
-        assert!(text.starts_with("Spark: ") && text.contains(expected) && !text.contains('\n'), "{text}");
+        let text = said(&engine, &lake::request(&lake, sql.into()));
+        assert!(text.contains(expected) && !text.contains('\n'), "{text}");
     }
     // A session lives on after an error, and leaves out rows beyond the limit.
     let many = EngineRequest { max_rows: 3, ..lake::request(&lake, "SELECT slot FROM processes ORDER BY slot".into()) };
-    let answer = session.answer(&many).unwrap();
+    let answer = ask(&engine, &many).unwrap();
     assert_eq!((answer.rows.len(), answer.truncated), (3, true));
     let path = good.tables["sites"].incoming[0].clone();
     std::fs::write(&path, b"PAR1 is not enough").unwrap();
-    let text = session.answer(&good).unwrap_err().to_string();
+    let text = said(&engine, &good);
     assert!(text.contains("is not a Parquet file") && !text.contains('\n'), "{text}");
     let slow = "SELECT count(*) AS n FROM sites a CROSS JOIN sites b CROSS JOIN sites c WHERE a.live_bytes % 7 = b.live_bytes * c.live_bytes % 11";
     let slow = EngineRequest { seconds: 3, ..lake::request(&lake, slow.into()) };
-    assert_eq!(session.answer(&slow).unwrap_err().to_string(), "Spark: no answer within 3 seconds");
+    assert_eq!(said(&engine, &slow), "no answer within 3 seconds");
+    // Nobody waits for the answer: the program is ended. The next question starts another.
+    assert!(matches!(engine.ask(&good, &|| false), Err(FleetError::Cancelled)));
+    let answer = ask(&engine, &lake::request(&lake, "SELECT count(*) AS n FROM processes".into())).unwrap();
+    assert_eq!(answer.rows, [[serde_json::json!(4 * 3 * 150)]]);
 }

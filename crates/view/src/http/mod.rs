@@ -8,5 +8,5 @@
 pub mod access;
 mod connections;
 pub mod exchange;
-pub use highwater_http as request;
+pub use highwater_http::server as request;
 pub mod server;

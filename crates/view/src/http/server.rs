@@ -3,7 +3,7 @@
 use super::access::{Access, Verdict};
 use super::connections::{Connections, Place};
 use super::exchange::Exchange;
-use highwater_http::{Incoming, IncomingHead, Request};
+use highwater_http::server::{Incoming, IncomingHead, Request};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;

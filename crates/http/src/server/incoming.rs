@@ -1,6 +1,6 @@
 //! Reads heads and bodies of requests from a connection, within time limits.
 
-use crate::request::{LONGEST_HEAD, head_length};
+use super::request::{LONGEST_HEAD, head_length};
 use std::io::{self, Read};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
