@@ -120,6 +120,9 @@ pub enum Command {
     /// The recorder of a program that records itself with the C library
     #[command(hide = true)]
     Recorder(commands::recorder::RecorderArgs),
+    /// Serves the metrics of a collector
+    #[command(hide = true)]
+    Metrics(commands::metrics::MetricsArgs),
     /// What a file is, and its report: 'highwater FILE'
     #[command(hide = true)]
     Summary(commands::summary::Summary),

@@ -91,6 +91,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Record(record) => record.run(&mut output),
         Command::Symbolize(symbolize) => symbolize.run(&mut output),
         Command::Recorder(recorder) => recorder.run(),
+        Command::Metrics(metrics) => metrics.run(),
         Command::CLibrary(library) => library.run(&mut output),
         Command::Run(run) => run.run(),
         Command::Ps(ps) => ps.run(&mut output),

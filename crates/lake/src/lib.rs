@@ -17,7 +17,11 @@
 //! file is named after its content, so that a host may send it again. [`compact`] says why no row is lost or counted twice when a compaction is killed.
 #![forbid(unsafe_code)]
 
+pub mod check;
+pub mod compact;
+pub mod expire;
 pub mod identity;
+pub mod info;
 pub mod keys;
 pub mod parquet;
 pub mod rows;

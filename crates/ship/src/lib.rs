@@ -33,6 +33,7 @@ mod environment;
 mod label_rules;
 mod lake_target;
 mod process_start;
+pub mod profile_store;
 mod resource_attributes;
 mod sender;
 mod shipper;

@@ -15,6 +15,7 @@ pub mod info;
 pub mod leaks;
 pub mod listen;
 pub mod man;
+pub mod metrics;
 pub mod objects;
 pub mod processes;
 pub mod ps;

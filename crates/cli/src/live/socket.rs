@@ -49,7 +49,8 @@ pub struct Asking {
     timeout: Option<Duration>,
 }
 
-fn parse_limit(text: &str) -> Result<Duration, String> {
+/// A time that is not 0.
+pub fn parse_limit(text: &str) -> Result<Duration, String> {
     let limit = parse_duration(text).map(|time| Duration::from_nanos(time.0));
     limit.filter(|limit| !limit.is_zero()).ok_or_else(|| "not a time; such as 5s, 500ms, 2m".to_owned())
 }

@@ -1,0 +1,58 @@
+//! The part of a fleet that a question is about: a span of time, and labels.
+
+use crate::label_filter::{LabelFilter, condition};
+
+/// A part of a fleet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FleetScope {
+    /// The first slot that counts, in seconds since the Unix epoch.
+    pub since: Option<i64>,
+    /// The first slot that no longer counts.
+    pub until: Option<i64>,
+    /// Which processes.
+    pub labels: Vec<LabelFilter>,
+}
+
+/// The relation that a condition is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScopeOf {
+    /// `processes`: has `slot` and containers.
+    Processes,
+    /// `sites`: has `slot`.
+    Sites,
+    /// `sites_hour`: has `hour`.
+    Hours,
+    /// The rows of [`rows`](crate::questions::SiteTable::rows): have `base`.
+    Rows,
+}
+
+impl FleetScope {
+    /// The condition in SQL; `1 = 1` if everything counts.
+    pub(crate) fn sql(&self, of: ScopeOf) -> String {
+        let time = match of {
+            ScopeOf::Processes | ScopeOf::Sites => "slot",
+            ScopeOf::Hours => "hour",
+            ScopeOf::Rows => "base",
+        };
+        let mut parts: Vec<String> = Vec::new();
+        parts.extend(self.since.map(|since| format!("{time} >= {since}")));
+        parts.extend(self.until.map(|until| format!("{time} < {until}")));
+        parts.extend(condition(&self.labels, of == ScopeOf::Processes));
+        if parts.is_empty() { "1 = 1".into() } else { parts.join(" AND ") }
+    }
+
+    /// The scope in whole hours that contains this one.
+    pub fn in_whole_hours(&self) -> Self {
+        let down = |time: i64| time - time.rem_euclid(3600);
+        Self {
+            since: self.since.map(down),
+            until: self.until.map(|until| down(until.saturating_add(3599))),
+            labels: self.labels.clone(),
+        }
+    }
+
+    /// Whether the scope begins and ends at full hours.
+    pub fn has_whole_hours(&self) -> bool {
+        *self == self.in_whole_hours()
+    }
+}
