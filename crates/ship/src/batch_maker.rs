@@ -122,6 +122,11 @@ impl BatchMaker {
         Ok(made)
     }
 
+    /// Ships all names again with the next rows: those that were shipped before are lost.
+    pub fn ship_names_again(&mut self) {
+        self.shipped.1.clear();
+    }
+
     /// Forgets what is gone.
     fn begin(&mut self, slot: i64, processes: &[ProcessInfo]) {
         let live: FxHashSet<(u32, u64)> = processes.iter().map(key_of).collect();
