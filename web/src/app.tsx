@@ -29,7 +29,7 @@ export function App() {
   const isOfWholeFile = view === "image" || (view === "types" && isObjectLog());
   const hasMetric = view === "flame" || view === "table" || (view === "types" && !isOfWholeFile);
   // The resident memory is that of the whole process. Filters that were chosen stay where they can be removed: the timeline follows them.
-  const isOfFile = view !== "live" && view !== "processes";
+  const isOfFile = view !== "live" && view !== "processes" && view !== "fleet";
   const hasFilters = view !== "rss" || choice.value.filters.length > 0;
   return (
     <div class="app" aria-busy={sources.value === null || open.value > 0}>
@@ -72,7 +72,7 @@ function Header() {
             {list.map((each) => <option value={each.id} key={each.id}>{titleOf(each)}{each.problem ? " (cannot be read)" : ""}</option>)}
           </select>
         : file && <strong class="source">{titleOf(file)}</strong>}
-      {file && choice.value.view !== "processes" && <p class="facts">{factsOf()}</p>}
+      {file && choice.value.view !== "processes" && choice.value.view !== "fleet" && <p class="facts">{factsOf()}</p>}
       {file && growing.value.has(file.id) && <span class="growing" role="status" title="The file is still being written, and this page follows it. A window or an instant that you choose stays where it is.">growing</span>}
       <span class="stretch" />
       {saved && <span class="saved-note" title="This page is a file: it has the data of one choice inside">saved page{saved.saved ? `, ${saved.saved.slice(0, 10)}` : ""}</span>}

@@ -11,6 +11,11 @@ export type Grouping = (typeof GROUPINGS)[number];
 /** The parts of the view of resident memory. */
 export const RSS_PARTS = ["rows", "sites", "types", "files", "map"] as const;
 export type RssPart = (typeof RSS_PARTS)[number];
+/** What is known of a process of a fleet, and the parts of the view of a fleet. */
+export const LABELS = ["service", "version", "region", "host"] as const;
+export type Label = (typeof LABELS)[number];
+export const FLEET_PARTS = ["sites", "leaks", "growth", "processes"] as const;
+export type FleetPart = (typeof FLEET_PARTS)[number];
 /** What a flame graph of a live process shows: what is live, or how that grew since it was opened, or lately. */
 export const GROWN = ["live", "opened", "lately"] as const;
 /** The seconds between two looks at a live process, the looks that "lately" goes back, and the seconds of its timeline. */
@@ -80,6 +85,13 @@ export interface Choice {
   tree_from: Nanos | null;
   tree_to: Nanos | null;
   tree_at: Nanos | null;
+  /** Of a fleet: which processes count (`service=checkout`), what the view lists, what its total is stacked by, and the two values of a label whose processes are compared. */
+  where: string[];
+  fleet: FleetPart;
+  label: Label;
+  between: Label;
+  before: string;
+  after: string;
   /** Gauges that are shown although they usually are not, or the other way round. */
   curves: string[];
   /** A row, an object, a block that is looked at closely. */
@@ -94,15 +106,15 @@ export interface Choice {
 
 export const DEFAULT: Choice = {
   view: "overview", source: 0, from: null, to: null, left: null, right: null, at: "peak", b: null, other: null, metric: "live", measure: "bytes", filters: [],
-  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], allocators: [], raw_names: false, merge: false, library: false, lines: false, node: "", compared: "table", part: "rows", tree_from: null, tree_to: null, tree_at: null, stack: "", lanes: false, process: "", every: 5, lately: 1, grown: "opened", span: 0, listed: "live", curves: [], pick: "", source_file: "", source_self: false,
+  by: "site", sort: "", order: "desc", search: "", direction: "down", upright: false, focus: "", hide: [], allocators: [], raw_names: false, merge: false, library: false, lines: false, node: "", compared: "table", part: "rows", tree_from: null, tree_to: null, tree_at: null, where: [], fleet: "sites", label: "service", between: "version", before: "", after: "", stack: "", lanes: false, process: "", every: 5, lately: 1, grown: "opened", span: 0, listed: "live", curves: [], pick: "", source_file: "", source_self: false,
   theme: "", palette: "",
 };
 
-const LISTS: { [key in keyof Choice]?: string } = { filters: "filter", hide: "hide", allocators: "allocator", curves: "curve" };
+const LISTS: { [key in keyof Choice]?: string } = { filters: "filter", hide: "hide", allocators: "allocator", curves: "curve", where: "where" };
 
 /** The columns that something can be sorted by, whatever the view; each view has some of them. */
 const SORTS = [
-  "address", "after", "allocated", "average", "before", "blocks", "bytes", "change", "dropped", "growth", "held", "lately", "lifetime", "live", "made", "name", "objects", "peak", "pid", "pinned", "private", "resident", "rss", "score", "self", "share", "shared", "size", "slack", "start", "steadiness", "total", "value", "what",
+  "a_mean", "address", "after", "allocated", "average", "b_mean", "before", "blocks", "bytes", "bytes_per_block", "bytes_per_hour", "change", "dropped", "fastest", "function", "grew", "growth", "held", "host", "hosts", "hosts_grew", "hours_to_limit", "lately", "lifetime", "live", "live_bytes", "made", "more", "name", "new_mean", "objects", "old_mean", "peak", "pid", "pinned", "private", "processes", "r2", "region", "resident", "rss", "rss_bytes", "score", "self", "service", "share", "shared", "size", "slack", "slots", "slowest", "start", "steadiness", "total", "value", "version", "what",
 ];
 
 const NUMBER = /^\d{1,19}$/;
@@ -185,6 +197,12 @@ export function parseChoice(fragment: string, wrong: string[] = []): Choice {
     choice.tree_from = choice.tree_to = null;
   }
   choice.tree_at = natural("tree_at");
+  choice.where = given.getAll("where").filter((text) => /^[a-z]+=/.test(text) || (note("where", text), false));
+  choice.fleet = oneOf("fleet", FLEET_PARTS, DEFAULT.fleet);
+  choice.label = oneOf("label", LABELS, DEFAULT.label);
+  choice.between = oneOf("between", LABELS, DEFAULT.between);
+  choice.before = given.get("before") ?? "";
+  choice.after = given.get("after") ?? "";
   choice.curves = given.getAll("curve");
   const among = (name: "every" | "lately" | "span", allowed: number[]) => {
     const value = natural(name);
@@ -242,7 +260,7 @@ export const ignored = signal<string[]>([]);
 export const choice = signal<Choice>(chosenInAddress());
 
 /** What a saved page has is of one window, one instant of it, and certain filters; of another file, of all of it. */
-const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], processes: ["tree_from", "tree_to"], types: [], timeline: ["filters"], bands: ["filters", "allocators", "raw_names"], rss: ["at", "allocators", "raw_names"], "rss/map": ["at", "allocators", "raw_names"], peak: ["from", "to", "filters"], headline: ["from", "to", "filters", "allocators", "raw_names"], compare: ["from", "to", "filters", "allocators", "raw_names"] };
+const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], processes: ["tree_from", "tree_to"], "fleet/timeline": ["where", "tree_from", "tree_to"], "fleet/sites": ["where", "tree_at"], "fleet/leaks": ["where", "tree_from", "tree_to"], "fleet/processes": ["where", "tree_from", "tree_to"], types: [], timeline: ["filters"], bands: ["filters", "allocators", "raw_names"], rss: ["at", "allocators", "raw_names"], "rss/map": ["at", "allocators", "raw_names"], peak: ["from", "to", "filters"], headline: ["from", "to", "filters", "allocators", "raw_names"], compare: ["from", "to", "filters", "allocators", "raw_names"] };
 
 /** Where a saved page has the answer to a question about what is chosen now: `at` is the instant, if it is not the one that it was saved at. */
 export function placeInSaved(path: string, metric: string | null = null): { at: Nanos | null } | null {
@@ -275,6 +293,9 @@ const FORGOTTEN: { [key in keyof Choice]?: (keyof Choice)[] } = {
   source: ["from", "to", "left", "right", "at", "b", "filters", "focus", "hide", "node", "pick", "search", "source_file"],
   view: ["sort", "order", "pick", "search", "node"],
   part: ["sort", "order", "pick", "search", "node"],
+  fleet: ["sort", "order", "pick", "search"],
+  where: ["pick"],
+  between: ["before", "after", "pick"],
   by: ["sort", "order", "pick"],
   metric: ["node", "pick"],
   direction: ["node"],

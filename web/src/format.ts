@@ -89,6 +89,13 @@ export function timeOfDay(ms: number, withSeconds = true): string {
   return `${then.getFullYear()}-${pad(then.getMonth() + 1)}-${pad(then.getDate())} ${clock}`;
 }
 
+/** An instant that many hosts share, in seconds since 1970: 11-17 12:30, or 12:30 within a day; of UTC, which is the same everywhere. */
+export function utc(seconds: number, resolution = 3600): string {
+  const text = new Date(seconds * 1000).toISOString();
+  const day = text.slice(0, 10);
+  return resolution >= 86_400 ? day : `${day} ${text.slice(11, resolution < 60 ? 19 : 16)}`;
+}
+
 /** How long something took, in whole seconds: 18s, 3m 05s, 2h 10m, 3d 04h. */
 export function seconds(ms: number): string {
   const whole = Math.max(0, Math.round(ms / 1000));

@@ -21,7 +21,7 @@ interface Action {
 /** What can be done with a subject. */
 export function actionsOf(subject: Subject): Action[] {
   const { function: name, site, stack, filter } = subject;
-  const actions: (Action | false)[] = [];
+  const actions: (Action | false)[] = [...(subject.actions ?? [])];
   const narrow = filterOf(subject);
   // The data of a saved page is of one choice. Filters and other views are about the chosen file, and a look at a live process is none.
   const isLook = choice.value.view === "live";

@@ -15,6 +15,12 @@ export const sourcesProblem = signal<string | null>(null);
 
 export const source = computed<Source | null>(() => sources.value?.find((each) => each.id === choice.value.source) ?? null);
 
+/** The lake that is shown, or that the chosen part of a fleet was opened from. */
+export const fleetSource = computed<Source | null>(() => {
+  const isLake = (each: Source | null) => each?.has.includes("fleet") ?? false;
+  return isLake(source.value) ? source.value : sources.value?.find(isLake) ?? null;
+});
+
 /** What a table can be grouped by: tasks only where the program names some. */
 export function offeredGroupings(): readonly Grouping[] {
   return GROUPINGS.filter((by) => by !== "task" || (source.value?.tasks?.length ?? 0) > 0 || choice.value.by === "task");
@@ -45,6 +51,7 @@ function isRead(file: Source): boolean {
 /** What a file is called. Snapshots, which are no files, are named by their program, or numbered; and have a time. */
 export function titleOf(file: Source): string {
   if (file.path) return clean(file.path);
+  if (file.kind === "fleet") return clean(file.snapshot_name ?? file.name);
   const siblings = (sources.value ?? []).filter((each) => !each.path && each.name === file.name && !each.snapshot_name);
   const which = file.snapshot_name ? `“${clean(file.snapshot_name)}”` : `snapshot ${siblings.findIndex((each) => each.id === file.id) + 1}`;
   const taken = takenAt(file);
@@ -99,12 +106,11 @@ function chosenIfClosed(): URLSearchParams {
   return new URLSearchParams(sources.value?.some((each) => each.id === id) ? {} : { open: String(id) });
 }
 
-/** Opened with several processes, and nothing chosen, the page shows them all. */
-function beginWithProcesses(): void {
-  isTree.value = true;
+/** Opened with several processes or a fleet, and nothing chosen, the page shows them all. */
+function beginWith(view: "processes" | "fleet"): void {
   const isChosen = fragmentOf(choice.value) !== "";
   namesView.value = true;
-  if (!isChosen) choose({ view: "processes" }, false);
+  if (!isChosen) choose({ view }, false);
 }
 
 /** Opens one of several processes, if it is not open yet. */
@@ -118,7 +124,11 @@ export async function lookAtSources(): Promise<void> {
   try {
     const answer = await ask<Sources>("sources", chosenIfClosed(), AbortSignal.timeout(20_000));
     noteGrowth(sources.value ?? [], answer.sources);
-    if (sources.value === null && answer.processes?.is_tree) beginWithProcesses();
+    if (sources.value === null) {
+      isTree.value = answer.processes?.is_tree ?? false;
+      if (isTree.value) beginWith("processes");
+      else if (answer.sources[0]?.has.includes("fleet")) beginWith("fleet");
+    }
     const text = JSON.stringify(answer.sources);
     if (JSON.stringify(sources.value) !== text) sources.value = answer.sources;
     version.value = answer.version;

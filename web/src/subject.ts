@@ -12,6 +12,8 @@ export interface Subject {
   frame?: Frame | null;
   /** The filter that keeps only this, where it is neither a site nor a function: `type:Order`. */
   filter?: string | null;
+  /** What can be done with it alone. */
+  actions?: { name: string; key?: string; run: () => void }[];
 }
 
 /** A site, or a row with a stack. */

@@ -72,6 +72,8 @@ pub enum Command {
     Snapshots(commands::snapshots::Snapshots),
     /// The daemon that live processes register with
     Collector(commands::collector::CollectorArgs),
+    /// Ship the memory of all live processes of this host to a lake of Parquet files, each minute
+    Ship(commands::ship::Ship),
     /// Receive the streams that programs send while they run
     Listen(commands::listen::Listen),
     /// Ask a program that offers its stream for it
@@ -120,6 +122,9 @@ pub enum Command {
     /// The recorder of a program that records itself with the C library
     #[command(hide = true)]
     Recorder(commands::recorder::RecorderArgs),
+    /// Serves the metrics of a collector
+    #[command(hide = true)]
+    Metrics(commands::metrics::MetricsArgs),
     /// What a file is, and its report: 'highwater FILE'
     #[command(hide = true)]
     Summary(commands::summary::Summary),
@@ -134,7 +139,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
         &["report", "leaks", "growth", "diff", "block", "objects", "timeline", "processes", "view", "info", "check"],
     ),
     ("Convert", &["export", "import", "trim", "symbolize"]),
-    ("Fleet", &["fleet"]),
+    ("Fleet", &["ship", "fleet"]),
     ("Images", &["image"]),
     ("Shell", &["completions", "man", "help"]),
 ];

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::process::{Command, Stdio};
 use support::{HIGHWATER, Place, Run, in_the_kitchen};
 
-const COMMANDS: [&str; 25] = [
+const COMMANDS: &[&str] = &[
     "fleet",
     "block",
     "processes",
@@ -21,6 +21,7 @@ const COMMANDS: [&str; 25] = [
     "set",
     "snapshots",
     "collector",
+    "ship",
     "report",
     "leaks",
     "diff",

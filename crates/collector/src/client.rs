@@ -1,5 +1,6 @@
 //! The client of a collector: one connection per request, one message each way, and a time limit for each answer.
 
+use crate::gauges::ProcessGauges;
 use crate::protocol::{CollectorRequest, CutInfo, Detail, KeptInfo, LONGEST_MESSAGE, ProcessInfo, Retention, Which};
 use crate::take::SnapshotRequest;
 use crate::timeline::TimelineInfo;
@@ -194,6 +195,12 @@ impl CollectorClient {
         self.ask(&request)?.list(TimelineInfo::from_json)
     }
 
+    /// The present figures of all running processes, and with an age how much of their memory is at least that old. A collector of an older version fails.
+    pub fn gauges(&mut self, survivor_age: Option<Duration>) -> Result<Vec<ProcessGauges>, CollectorError> {
+        let survivor_age_ns = survivor_age.map(|age| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX));
+        self.ask(&CollectorRequest::Gauges { survivor_age_ns })?.list(ProcessGauges::from_json)
+    }
+
     /// A snapshot of a process, now. With `contents`, also the first `contents` bytes of each block.
     pub fn snapshot(&mut self, pid: u32, detail: Detail, contents: Option<u64>) -> Result<Taken, CollectorError> {
         self.snapshot_with(pid, SnapshotRequest { detail, contents, pages: None })
@@ -242,11 +249,8 @@ impl CollectorClient {
     }
 
     fn ask(&mut self, request: &CollectorRequest) -> Result<ReceivedAnswer, CollectorError> {
-        let limit = self.limit.unwrap_or(if matches!(request, CollectorRequest::Snapshot { .. }) {
-            SNAPSHOT_LIMIT
-        } else {
-            LIMIT
-        });
+        let reads_tables = matches!(request, CollectorRequest::Snapshot { .. } | CollectorRequest::Gauges { .. });
+        let limit = self.limit.unwrap_or(if reads_tables { SNAPSHOT_LIMIT } else { LIMIT });
         let peer = match self.connection.take() {
             Some(peer) => peer,
             None => connection_to(&self.socket, self.limit.unwrap_or(LIMIT))?,

@@ -1,5 +1,6 @@
 //! A registered process: its table and its state.
 
+use crate::gauges::{ProcessGauges, survivors};
 use crate::process_identity::{ProcessIdentity, exists};
 use crate::protocol::{ProcessInfo, ProcessState};
 use crate::table::{CounterValues, LiveTable, count_of};
@@ -182,6 +183,30 @@ impl Process {
     pub fn timeline(&self, since_unix_ns: u64, most: usize) -> TimelineInfo {
         let (width_ns, bins) = self.its_timeline().since(since_unix_ns, most);
         TimelineInfo { pid: self.about.pid, since_unix_ns: self.since_unix_ns, width_ns, bins }
+    }
+
+    /// Its present figures, and with an age how much of its memory is at least that old; `None` if it is gone, runs another program, or cannot be read.
+    pub fn gauges(&self, survivor_age: Option<Duration>) -> Option<ProcessGauges> {
+        if self.is_gone() || self.untruth().is_some() || !self.still_shares() {
+            return None;
+        }
+        let survivors = survivor_age.and_then(|age| survivors(&self.table, age).ok());
+        let counts = self.table.counts();
+        let reading = self.reading(&counts, 0);
+        let of = |count| count_of(&counts, count);
+        Some(ProcessGauges {
+            pid: self.about.pid,
+            since_unix_ns: self.since_unix_ns,
+            name: self.about.name(),
+            live_bytes: reading.live_bytes,
+            live_blocks: reading.live_blocks,
+            allocated_bytes: of(Count::AllocatedBytes).saturating_add(of(Count::MoreAllocatedBytes)),
+            allocated_blocks: reading.allocations,
+            untracked: of(Count::Untracked),
+            sample_bytes: reading.sample_bytes,
+            is_estimate: reading.is_estimate,
+            survivors,
+        })
     }
 
     /// Its current state.

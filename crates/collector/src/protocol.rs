@@ -68,6 +68,11 @@ pub enum CollectorRequest {
         /// How long ago the timelines begin; `None` for all that is known.
         last_ns: Option<u64>,
     },
+    /// The present figures of all running processes. A collector of an older version does not know this request.
+    Gauges {
+        /// Also how much memory is at least this old, in nanoseconds: reads the table of each process.
+        survivor_age_ns: Option<u64>,
+    },
     /// A snapshot of a process, now.
     Snapshot {
         /// The process, by its [`ProcessInfo::pid`].
@@ -116,6 +121,7 @@ impl CollectorRequest {
                 }
                 message
             }
+            Self::Gauges { survivor_age_ns } => json!({"request": "gauges", "survivor_age_ns": survivor_age_ns}),
             Self::Snapshot { pid, detail, contents, pages } => {
                 let (blocks, pages) = (*detail == Detail::Blocks, pages.map(PageDetail::key));
                 json!({"request": "snapshot", "pid": pid, "blocks": blocks, "contents": contents, "pages": pages})
@@ -154,6 +160,7 @@ impl CollectorRequest {
                 bins: message["bins"].as_u64().ok_or("a message without a number of bins")?,
                 last_ns: message["last_ns"].as_u64(),
             },
+            "gauges" => Self::Gauges { survivor_age_ns: message["survivor_age_ns"].as_u64() },
             "snapshot" => Self::Snapshot {
                 pid: pid()?,
                 detail: if message["blocks"] == true { Detail::Blocks } else { Detail::Sites },

@@ -207,7 +207,8 @@ impl CollectorServer {
             Ok(
                 request @ (CollectorRequest::Snapshot { .. }
                 | CollectorRequest::Set { .. }
-                | CollectorRequest::Timelines { .. }),
+                | CollectorRequest::Timelines { .. }
+                | CollectorRequest::Gauges { .. }),
             ) => {
                 self.queue.add(Job { connection, task: JobTask::Request(request) });
                 None

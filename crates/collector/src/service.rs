@@ -24,6 +24,7 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// The answer to a program whose snapshot could not be taken.
 const NOT_DONE: u8 = b'-';
@@ -149,6 +150,13 @@ impl CollectorService {
                 let processes = self.registry().processes(which);
                 let bins = TimelineInfo::bins_of_each(*bins, processes.len());
                 let all = processes.iter().map(|process| process.timeline(since_unix_ns, bins).to_json());
+                with_list(json!({}), &all.collect())
+            }
+            CollectorRequest::Gauges { survivor_age_ns } => {
+                let age = survivor_age_ns.map(Duration::from_nanos);
+                // The registry is free while tables are read.
+                let running = self.registry().running();
+                let all = running.iter().filter_map(|process| Some(process.gauges(age)?.to_json()));
                 with_list(json!({}), &all.collect())
             }
             &CollectorRequest::Snapshot { pid, detail, contents, pages } => {

@@ -22,9 +22,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// The maximum number of attempts at a snapshot.
-const MOST_ATTEMPTS: u64 = 5;
+pub(crate) const MOST_ATTEMPTS: u64 = 5;
 /// The lease of the first attempt: a cut ends after it unless it is extended. Each further attempt doubles it.
-const FIRST_LEASE: Duration = Duration::from_secs(2);
+pub(crate) const FIRST_LEASE: Duration = Duration::from_secs(2);
 /// Files hold no larger counts.
 const MOST_COUNTED: u64 = 1 << 40;
 

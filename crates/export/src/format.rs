@@ -1,6 +1,6 @@
 //! The output formats.
 
-use crate::{csv, dhat, events, firefox, flamegraph, folded, json, memtrace, pprof, snapshot, speedscope};
+use crate::{csv, dhat, events, firefox, flamegraph, folded, json, memtrace, otlp, pprof, snapshot, speedscope};
 use highwater_formats::flamegraph::FlameGraphError;
 use highwater_model::groups::{Keep, Metric};
 use highwater_model::{Naming, Snapshot};
@@ -10,6 +10,7 @@ use std::{fmt, io};
 /// All formats, in the order of the help text.
 pub static EXPORTS: &[&dyn ExportFormat] = &[
     &pprof::PprofExport,
+    &otlp::OtlpExport,
     &folded::FoldedExport,
     &flamegraph::FlameGraphExport,
     &speedscope::SpeedscopeExport,

@@ -18,6 +18,7 @@ mod format;
 mod json;
 mod json_stream;
 mod memtrace;
+mod otlp;
 mod pprof;
 mod snapshot;
 mod speedscope;

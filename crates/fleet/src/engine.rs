@@ -7,6 +7,11 @@ use crate::protocol::{EngineAnswer, EngineRequest};
 pub trait FleetEngine: Send + Sync {
     /// The answer to a request. `go_on` is asked repeatedly; once it is false the engine is stopped.
     fn ask(&self, request: &EngineRequest, go_on: &dyn Fn() -> bool) -> Result<EngineAnswer, FleetError>;
+
+    /// True if it reads the objects of a store itself, by `s3a://` addresses: it may run on machines that do not have the files of this one.
+    fn reads_objects(&self) -> bool {
+        false
+    }
 }
 
 /// What a question may take.
@@ -23,6 +28,6 @@ pub struct EngineLimits {
 impl Default for EngineLimits {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(64) as u32);
-        Self { memory_bytes: 512 << 20, threads, seconds: 600 }
+        Self { memory_bytes: 400 << 20, threads, seconds: 600 }
     }
 }

@@ -97,7 +97,7 @@ impl FleetLake {
                 continue;
             }
             found.files = good.values().map(|files| files.compacted.len() + files.incoming.len()).sum();
-            let local = match LocalFiles::new(self.lake.store(), &good) {
+            let local = match self.paths(&good) {
                 Err(FleetError::Lake(LakeError::Store(StoreError::NotFound(_)))) if tries < TRIES => continue,
                 made => made?,
             };
@@ -113,6 +113,14 @@ impl FleetLake {
                 },
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// The files as the engine finds them.
+    fn paths(&self, files: &BTreeMap<Table, LakeFiles>) -> Result<LocalFiles, FleetError> {
+        match self.lake.store().name().strip_prefix("s3://") {
+            Some(bucket) if self.engine.reads_objects() => Ok(LocalFiles::objects(bucket, files)),
+            _ => LocalFiles::new(self.lake.store(), files),
         }
     }
 

@@ -45,19 +45,31 @@ impl LocalFiles {
         } else {
             made.base = made.make_links(&paths)?;
         }
+        made.add_paths(files);
+        Ok(made)
+    }
+
+    /// The addresses of objects, for engines that read them: nothing is copied.
+    pub fn objects(bucket: &str, files: &BTreeMap<Table, LakeFiles>) -> Self {
+        let base = PathBuf::from(format!("s3a://{}", bucket.trim_end_matches('/')));
+        let mut made = Self { base, tables: TablePaths::new(), keys: HashMap::new(), links: None };
+        made.add_paths(files);
+        made
+    }
+
+    fn add_paths(&mut self, files: &BTreeMap<Table, LakeFiles>) {
         for (table, files) in files {
             let mut list = |files: &[StoredFile]| -> Vec<String> {
                 let path = |file: &StoredFile| {
-                    let path = made.base.join(&file.key).to_string_lossy().into_owned();
-                    made.keys.insert(path.clone(), file.key.clone());
+                    let path = self.base.join(&file.key).to_string_lossy().into_owned();
+                    self.keys.insert(path.clone(), file.key.clone());
                     path
                 };
                 files.iter().map(path).collect()
             };
             let lists = (list(&files.compacted), list(&files.incoming));
-            made.tables.insert(table.name(), lists);
+            self.tables.insert(table.name(), lists);
         }
-        Ok(made)
     }
 
     fn make_links(&mut self, paths: &HashMap<&str, PathBuf>) -> Result<PathBuf, FleetError> {

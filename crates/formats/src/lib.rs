@@ -3,6 +3,8 @@
 //! | module | reads | writes | for |
 //! |---|---|---|---|
 //! | [`pprof`] | | ✓ | `go tool pprof` and everything else that takes a gzipped `profile.proto` |
+//! | [`otlp`] | | ✓ | OpenTelemetry's profiles |
+//! | [`pyroscope`] | | ✓ | what Pyroscope's clients push: pprof with labels |
 //! | [`folded`] | | ✓ | collapsed stacks, the input of every flame-graph tool |
 //! | [`flamegraph`] | | ✓ | an interactive SVG |
 //! | [`json`] | | ✓ | the documents of `--json`, names stable under `"schema": 2` |
@@ -38,19 +40,27 @@
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "views")]
+mod code_location;
+#[cfg(feature = "views")]
 pub mod events;
 #[cfg(feature = "views")]
 pub mod flamegraph;
 #[cfg(feature = "views")]
 pub mod folded;
 #[cfg(feature = "views")]
+pub mod heap_profile;
+#[cfg(feature = "views")]
 pub mod json;
 pub mod memtrace;
 #[cfg(feature = "views")]
 pub mod objlog;
 #[cfg(feature = "views")]
+pub mod otlp;
+#[cfg(feature = "views")]
 pub mod pprof;
 #[cfg(feature = "views")]
 pub mod protobuf;
+#[cfg(feature = "views")]
+pub mod pyroscope;
 #[cfg(all(test, feature = "views"))]
 mod scene;

@@ -8,16 +8,18 @@
 //!
 //! Format: <https://github.com/google/pprof/blob/main/proto/profile.proto>. Field numbers are named after it.
 
+mod heap;
 mod measured;
 mod samples;
-mod strings;
+pub(crate) mod strings;
 mod symbols;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::protobuf::ProtobufMessage;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+pub use heap::heap_profile;
 use highwater_model::groups::{Keep, Metric};
 use highwater_model::{Snapshot, Source, StringId, ThreadAccount, ThreadId};
 pub use measured::{MeasuredProfile, MeasuredStack, write_measured};

@@ -1,4 +1,4 @@
-//! The part of the protobuf wire format that `profile.proto` needs.
+//! The part of the protobuf wire format that `profile.proto` and the messages around profiles need.
 //!
 //! A message is a sequence of (field number, wire type, value). Numbers are varints: seven bits a byte, lowest first,
 //! the top bit set on all but the last. Texts, messages and packed lists are a length and their bytes. A field that is
@@ -39,6 +39,20 @@ impl ProtobufMessage {
         self.uint(field, as_int64(value));
     }
 
+    /// A number of eight bytes.
+    pub(crate) fn fixed64(&mut self, field: u64, value: u64) {
+        if value != 0 {
+            self.varint(field << 3 | FIXED_64);
+            self.bytes.extend_from_slice(&value.to_le_bytes());
+        }
+    }
+
+    /// A signed number that is written even if it is 0: one of several fields of which one is present.
+    pub(crate) fn present_int(&mut self, field: u64, value: i64) {
+        self.varint(field << 3 | VARINT);
+        self.varint(value.cast_unsigned());
+    }
+
     /// A boolean.
     pub(crate) fn flag(&mut self, field: u64, value: bool) {
         self.uint(field, u64::from(value));
@@ -52,6 +66,21 @@ impl ProtobufMessage {
     /// A message inside this one.
     pub(crate) fn message(&mut self, field: u64, inner: &Self) {
         self.delimited(field, &inner.bytes);
+    }
+
+    /// Bytes that are no text.
+    pub(crate) fn binary(&mut self, field: u64, bytes: &[u8]) {
+        self.delimited(field, bytes);
+    }
+
+    /// Adds the fields of another message to this one.
+    pub(crate) fn append(&mut self, other: &Self) {
+        self.bytes.extend_from_slice(&other.bytes);
+    }
+
+    /// All bytes.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
     }
 
     /// A packed list of signed numbers, none of them negative.

@@ -88,7 +88,8 @@ fn add_table<R: LakeRow>(host: &str, first: i64, rows: Vec<R>, files: &mut Vec<I
     }
     for mut rows in hours.into_values() {
         let slot = rows.iter().filter_map(R::slot).min().unwrap_or(first);
-        rows.sort_by_key(R::key);
+        rows.sort_by(|a, b| a.key().cmp(&b.key()).then_with(|| a.service().cmp(b.service())));
+        rows.dedup_by(|b, a| a.key() == b.key() && a.service() == b.service());
         let mut writer = TableWriter::new(Vec::new(), true).map_err(LakeError::Rows)?;
         writer.extend(rows).map_err(LakeError::Rows)?;
         let (content, _) = writer.finish().map_err(LakeError::Rows)?;

@@ -17,6 +17,7 @@
 //! file is named after its content, so that a host may send it again. [`compact`] says why no row is lost or counted twice when a compaction is killed.
 #![forbid(unsafe_code)]
 
+pub mod compact;
 pub mod identity;
 pub mod keys;
 pub mod parquet;

@@ -2,7 +2,7 @@
 
 use crate::error::LakeError;
 use crate::incoming::short_hash;
-use crate::keys::record_prefix;
+use crate::keys::{Day, HOUR, record_prefix};
 use crate::scratch::put_new;
 use crate::store::{LakeStore, StoreError, StoredFile};
 use crate::table::Table;
@@ -68,6 +68,15 @@ pub fn of_hour(listed: &[StoredFile], table: Table, hour: i64) -> Vec<RecordName
     found
 }
 
+/// The hour of a plan, from its key.
+pub fn hour_of_plan(key: &str) -> Option<i64> {
+    let mut parts = key.split('/').skip(2);
+    let day = Day::parse(parts.next()?.strip_prefix("day=")?)?;
+    let name = parts.next()?;
+    let of_day: i64 = name.get(..2)?.parse().ok().filter(|hour| (0..24).contains(hour))?;
+    name.ends_with(".plan.json").then(|| day.start() + of_day * HOUR)
+}
+
 pub fn plan_key(table: Table, hour: i64, number: u64) -> String {
     format!("{}{number}.{PLAN}.json", record_prefix(table, hour))
 }
@@ -95,6 +104,20 @@ pub fn put_done(
     record: &CompactionRecord,
 ) -> Result<bool, LakeError> {
     put_new(store, &done_key(table, hour, number), &written(record))
+}
+
+/// The record of a compaction that is done, if it is.
+pub fn read_done(
+    store: &dyn LakeStore,
+    table: Table,
+    hour: i64,
+    number: u64,
+) -> Result<Option<CompactionRecord>, LakeError> {
+    let key = done_key(table, hour, number);
+    match store.list(&key)?.into_iter().find(|file| file.key == key) {
+        Some(file) => read(store, &file),
+        None => Ok(None),
+    }
 }
 
 fn written(record: &CompactionRecord) -> Vec<u8> {

@@ -138,6 +138,8 @@ impl SourceKind {
     pub const EVENTS: Self = Self::new("events");
     /// A memory image.
     pub const IMAGE: Self = Self::new("image");
+    /// The processes of a fleet, added up.
+    pub const FLEET: Self = Self::new("fleet");
 
     /// True if blocks are the live objects of a heap, and stacks the paths of their dominators: there is one instant, and no history.
     pub fn is_object_graph(&self) -> bool {
@@ -146,8 +148,13 @@ impl SourceKind {
 
     /// True if stacks have functions of compiled programs, as their symbols name them.
     pub fn is_native_code(&self) -> bool {
-        const NATIVE_CODE: [SourceKind; 4] =
-            [SourceKind::NATIVE, SourceKind::new("heaptrack"), SourceKind::new("massif"), SourceKind::new("dhat")];
+        const NATIVE_CODE: [SourceKind; 5] = [
+            SourceKind::NATIVE,
+            SourceKind::FLEET,
+            SourceKind::new("heaptrack"),
+            SourceKind::new("massif"),
+            SourceKind::new("dhat"),
+        ];
         NATIVE_CODE.contains(self)
     }
 

@@ -41,6 +41,7 @@ mod image;
 mod live_memory;
 mod mappings;
 mod memory;
+mod memory_parts;
 mod page_reader;
 #[doc(hidden)]
 pub mod parts;
@@ -50,4 +51,5 @@ mod stacks;
 mod status;
 
 pub use live_memory::{LiveBlock, LiveMapping, LiveMemory};
+pub use memory_parts::MemoryParts;
 pub use scan::{PageScan, ScanError, ScanOptions, process_memory};

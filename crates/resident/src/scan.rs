@@ -133,7 +133,7 @@ fn identity_of(pid: u32) -> Result<ProgramIdentity, ScanError> {
     if identity.is_ended { Err(ScanError::Ended) } else { Ok(identity) }
 }
 
-fn status_of(pid: u32) -> Result<Status, ScanError> {
+pub(crate) fn status_of(pid: u32) -> Result<Status, ScanError> {
     match parse_status(&fs::read(format!("/proc/{pid}/status"))?) {
         Some(status) => Ok(status),
         None if identity_of(pid)?.is_kernels => Err(ScanError::KernelThread),

@@ -1,19 +1,33 @@
-// The total of all processes over time, stacked: the largest one by one, and the rest. Each bin shows one instant, so that its parts add up to what was held then.
+// A total over time, stacked: the largest parts one by one, and the rest. Each bin shows one instant, so that its parts add up to what was held then.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Processes, ProcessesHeld } from "../answers";
 import { choose } from "../choice";
 import * as format from "../format";
 import { clean } from "../names";
 import { saved } from "../saved";
 import { rankColour } from "../theme";
-import { instantOfTree, openProcess, partOf, showPart, spanOf } from "./axis";
+import { instantOfTree, partOf, showPart, spanOf, type StackedBins } from "./axis";
 
 const HEIGHT = 170;
 const TOP = 18;
 const LEFT = 70;
 const RIGHT = 14;
 
-export function StackedTotals({ whole, shown, held }: { whole: Processes; shown: Processes; held: ProcessesHeld | null }) {
+/** What the parts are, and how they and instants are called. */
+export interface StackedParts {
+  label: string;
+  slider: string;
+  /** What the total is the total of: "all processes". */
+  of: string;
+  names: Map<number, { name: string; detail: string }>;
+  /** How many parts there are, also those that are in the rest. */
+  count: number;
+  instant: (at: number, resolution: number) => string;
+  openTitle: string;
+  open: (id: number, at: number) => void;
+}
+
+/** `chosen`: the total at the chosen instant. */
+export function StackedTotals({ whole, shown, chosen, parts }: { whole: StackedBins; shown: StackedBins; chosen: number; parts: StackedParts }) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   const [hovered, setHovered] = useState<number | null>(null);
@@ -34,8 +48,7 @@ export function StackedTotals({ whole, shown, held }: { whole: Processes; shown:
   const binOf = (time: number) => Math.max(0, Math.min(shown.at_ns.length - 1, shown.t.findLastIndex((edge) => edge <= time)));
   const at = instantOfTree(whole);
   const isInside = at >= shown.window.from_ns && at <= shown.window.to_ns;
-  const chosen = held ? held.total_bytes : whole.highest?.bytes ?? 0;
-  const placeAt = (time: number) => choose({ tree_at: Math.round(Math.max(0, Math.min(whole.end_ns, time))) }, false);
+  const placeAt = (time: number) => choose({ tree_at: Math.round(Math.max(whole.window.from_ns, Math.min(whole.end_ns, time))) }, false);
   const zoom = (around: number, factor: number) => showPart(whole, around - (around - shown.window.from_ns) * factor, around + (shown.window.to_ns - around) * factor);
 
   const down = (event: PointerEvent) => {
@@ -76,18 +89,18 @@ export function StackedTotals({ whole, shown, held }: { whole: Processes; shown:
     event.stopPropagation();
   };
 
-  const names = new Map(whole.processes.map((process) => [process.id, process]));
+  const { names } = parts;
   const layers = layersOf(shown);
-  const isZoomed = shown.window.from_ns > 0 || shown.window.to_ns < whole.end_ns;
+  const isZoomed = shown.window.from_ns > whole.window.from_ns || shown.window.to_ns < whole.end_ns;
   return (
-    <section class="stacked-totals" aria-label="Live memory of all processes">
-      <div class="stacked-box" ref={box} style={{ height: `${HEIGHT + 20}px` }} role="slider" tabIndex={0} aria-label="Instant of all processes" aria-valuemin={0} aria-valuemax={whole.end_ns} aria-valuenow={at} aria-valuetext={`${format.duration(at)}: ${format.bytes(chosen)} in all processes`}
+    <section class="stacked-totals" aria-label={parts.label}>
+      <div class="stacked-box" ref={box} style={{ height: `${HEIGHT + 20}px` }} role="slider" tabIndex={0} aria-label={parts.slider} aria-valuemin={whole.window.from_ns} aria-valuemax={whole.end_ns} aria-valuenow={at} aria-valuetext={`${parts.instant(at, spanOf(whole) / 1000)}: ${format.bytes(chosen)} in ${parts.of}`}
         onPointerDown={down} onPointerMove={move} onPointerUp={up} onPointerCancel={() => setDrag(null)} onPointerLeave={() => setHovered(null)} onDblClick={() => !saved && choose({ tree_from: null, tree_to: null })} onKeyDown={saved ? undefined : keys}
         onWheel={saved ? undefined : (event) => { event.preventDefault(); if (!event.shiftKey) zoom(timeAt(event), event.deltaY > 0 ? 1 / 0.8 : 0.8); }}>
         {width > 0 && (
           <svg width={width} height={HEIGHT + 20} aria-hidden="true">
             {[0.25, 0.5, 0.75, 1].map((part) => <g key={part}><line class="grid" x1={LEFT} x2={LEFT + room} y1={y(most * part)} y2={y(most * part)} /><text x={LEFT - 6} y={y(most * part) + 4} text-anchor="end">{format.bytes(most * part)}</text></g>)}
-            {[0, 0.25, 0.5, 0.75, 1].map((part) => <text key={part} x={LEFT + room * part} y={HEIGHT + 15} text-anchor={part === 0 ? "start" : part === 1 ? "end" : "middle"}>{format.instant(shown.window.from_ns + spanOf(shown) * part, spanOf(shown) / 100)}</text>)}
+            {[0, 0.25, 0.5, 0.75, 1].map((part) => <text key={part} x={LEFT + room * part} y={HEIGHT + 15} text-anchor={part === 0 ? "start" : part === 1 ? "end" : "middle"}>{parts.instant(shown.window.from_ns + spanOf(shown) * part, spanOf(shown) / 100)}</text>)}
             <path class="at-most" d={lineOf(shown.at_ns.map((time, bin) => [x(time), y(shown.at_most_bytes[bin])]))} />
             {layers.map(({ id, low, high }, layer) => <path key={id ?? "rest"} style={{ fill: rankColour(id === null ? -1 : layer)[0] }} d={areaOf(shown.at_ns.map((time, bin) => [x(time), y(low[bin]), y(high[bin])]))} />)}
             {drag && <rect class="dragged" x={Math.min(x(drag.from), x(drag.to))} width={Math.abs(x(drag.to) - x(drag.from))} y={0} height={HEIGHT} />}
@@ -96,25 +109,25 @@ export function StackedTotals({ whole, shown, held }: { whole: Processes; shown:
             {whole.highest && x(whole.highest.at_ns) >= LEFT && x(whole.highest.at_ns) <= LEFT + room && <text class="highest" x={x(whole.highest.at_ns)} y={12} text-anchor="middle">▼</text>}
           </svg>
         )}
-        {hovered !== null && width > 0 && !drag && <Reading shown={shown} names={names} bin={hovered} left={x(shown.at_ns[hovered])} isRight={x(shown.at_ns[hovered]) > width / 2} />}
+        {hovered !== null && width > 0 && !drag && <Reading shown={shown} parts={parts} bin={hovered} left={x(shown.at_ns[hovered])} isRight={x(shown.at_ns[hovered]) > width / 2} />}
       </div>
       <div class="stacked-legend">
-        {shown.stack.map(({ id }, rank) => <button type="button" class="quiet" key={id} title="Open this process" onClick={() => void openProcess(names.get(id)!, at)}><i class="swatch" style={{ background: rankColour(rank)[0] }} />{clean(names.get(id)?.name ?? "")} <small>{names.get(id)?.pid}</small></button>)}
-        {whole.processes.length > shown.stack.length && <span><i class="swatch" style={{ background: rankColour(-1)[0] }} />{format.plural(whole.processes.length - shown.stack.length, "other")}</span>}
+        {shown.stack.map(({ id }, rank) => <button type="button" class="quiet" key={id} title={parts.openTitle} onClick={() => parts.open(id, at)}><i class="swatch" style={{ background: rankColour(rank)[0] }} />{clean(names.get(id)?.name ?? "")} <small>{names.get(id)?.detail}</small></button>)}
+        {parts.count > shown.stack.length && <span><i class="swatch" style={{ background: rankColour(-1)[0] }} />{format.plural(parts.count - shown.stack.length, "other")}</span>}
         <span class="stretch" />
-        <small class="chosen-total">{format.instant(at, spanOf(whole) / 1000)}: <b data-figure="chosen-total" data-value={chosen}>{format.bytes(chosen)}</b> in all</small>
+        <small class="chosen-total">{parts.instant(at, spanOf(whole) / 1000)}: <b data-figure="chosen-total" data-value={chosen}>{format.bytes(chosen)}</b> in all</small>
         {isZoomed && <button type="button" class="quiet" title="Show the whole time (Esc)" onClick={() => choose({ tree_from: null, tree_to: null })}>whole time</button>}
       </div>
     </section>
   );
 }
 
-/** What the processes held at the instant of a bin. */
-function Reading({ shown, names, bin, left, isRight }: { shown: Processes; names: Map<number, { name: string; pid: number }>; bin: number; left: number; isRight: boolean }) {
-  const parts = shown.stack.map(({ id, bytes }) => ({ name: `${clean(names.get(id)?.name ?? "")} ${names.get(id)?.pid ?? ""}`, bytes: bytes[bin] })).filter((part) => part.bytes > 0).sort((a, b) => b.bytes - a.bytes).slice(0, 5);
+/** What the parts held at the instant of a bin. */
+function Reading({ shown, parts: { names, instant }, bin, left, isRight }: { shown: StackedBins; parts: StackedParts; bin: number; left: number; isRight: boolean }) {
+  const parts = shown.stack.map(({ id, bytes }) => ({ name: `${clean(names.get(id)?.name ?? "")} ${names.get(id)?.detail ?? ""}`, bytes: bytes[bin] })).filter((part) => part.bytes > 0).sort((a, b) => b.bytes - a.bytes).slice(0, 5);
   return (
     <div class="stacked-reading" style={isRight ? { right: `calc(100% - ${left - 8}px)` } : { left: `${left + 8}px` }}>
-      <b>{format.bytes(shown.total_bytes[bin])}</b> at {format.instant(shown.at_ns[bin], spanOf(shown) / 1000)}
+      <b>{format.bytes(shown.total_bytes[bin])}</b> at {instant(shown.at_ns[bin], spanOf(shown) / 1000)}
       {parts.map((part) => <div key={part.name}>{format.bytes(part.bytes)} <small>{part.name}</small></div>)}
       {shown.rest_bytes[bin] > 0 && <div>{format.bytes(shown.rest_bytes[bin])} <small>others</small></div>}
     </div>
@@ -127,8 +140,8 @@ interface Layer {
   high: number[];
 }
 
-/** The largest process at the bottom, the rest on top. */
-function layersOf(shown: Processes): Layer[] {
+/** The largest part at the bottom, the rest on top. */
+function layersOf(shown: StackedBins): Layer[] {
   let low: number[] = shown.at_ns.map(() => 0);
   const layer = (id: number | null, bytes: number[]): Layer => {
     const high = low.map((below, bin) => below + bytes[bin]);

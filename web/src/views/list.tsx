@@ -1,10 +1,11 @@
 // What each view is called, when it is offered, and what it shows.
 import type { ComponentChild } from "preact";
 import { saved } from "../saved";
-import { has, hasBlockTypes, isObjectLog, isTree, source, sources } from "../sources";
+import { fleetSource, has, hasBlockTypes, isObjectLog, isTree, source, sources } from "../sources";
 import { BlocksView } from "./blocks";
 import { CompareView } from "./compare";
 import { FlameView } from "./flame";
+import { FleetView } from "./fleet";
 import { GrowthView } from "./growth";
 import { ImageView } from "./image";
 import { VIEWS, type View } from "./keys";
@@ -26,6 +27,7 @@ interface ViewEntry {
 const hasFile = () => source.value !== null;
 
 export const LIST: { [view in View]: ViewEntry } = {
+  fleet: { title: "Fleet", isOffered: () => fleetSource.value !== null, show: () => <FleetView /> },
   processes: { title: "Processes", isOffered: () => isTree.value, show: () => <ProcessesView /> },
   overview: { title: "Overview", isOffered: hasFile, show: () => <OverviewView /> },
   flame: { title: "Flame graph", isOffered: hasFile, show: () => <FlameView /> },

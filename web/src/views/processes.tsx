@@ -8,7 +8,7 @@ import { matcherOf } from "../matcher";
 import { clean } from "../names";
 import { instantOfTree, openProcess, spanOf } from "../processes/axis";
 import { columnsOf } from "../processes/columns";
-import { StackedTotals } from "../processes/stack";
+import { StackedTotals, type StackedParts } from "../processes/stack";
 import { question } from "../question";
 import { saved } from "../saved";
 import { Search } from "../search";
@@ -45,12 +45,22 @@ export function ProcessesView() {
         <Search hint="Search processes" />
         <StatusLine answer={whole.problem || whole.waiting ? whole : shown} />
       </div>
-      {shown.data && whole.data && <StackedTotals whole={whole.data} shown={shown.data} held={tree_at === null || isHighest ? null : other.data} />}
+      {shown.data && whole.data && <StackedTotals whole={whole.data} shown={shown.data} chosen={(tree_at === null || isHighest ? null : other.data)?.total_bytes ?? whole.data.highest?.bytes ?? 0} parts={partsOf(whole.data)} />}
       {whole.data && <Notes answer={whole.data} />}
       <Table label="Processes" columns={columns} count={processes.length} row={(index) => processes[index]} rowHeight={30} sort={sort} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
         onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={`${whole.question} ${sort} ${order} ${search}`} empty={whole.data ? (search ? "Nothing matches." : "No process.") : ""} />
     </div>
   );
+}
+
+/** The processes as parts of the total. */
+function partsOf(answer: Processes): StackedParts {
+  const processes = new Map(answer.processes.map((process) => [process.id, process]));
+  return {
+    label: "Live memory of all processes", slider: "Instant of all processes", of: "all processes", openTitle: "Open this process", count: answer.processes.length, instant: format.instant,
+    names: new Map(answer.processes.map(({ id, name, pid }) => [id, { name, detail: String(pid) }])),
+    open: (id, at) => void openProcess(processes.get(id)!, at),
+  };
 }
 
 /** The width of the window: a narrow one has room for few columns. */

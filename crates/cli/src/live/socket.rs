@@ -49,12 +49,23 @@ pub struct Asking {
     timeout: Option<Duration>,
 }
 
-fn parse_limit(text: &str) -> Result<Duration, String> {
+/// A time that is not 0.
+pub fn parse_limit(text: &str) -> Result<Duration, String> {
     let limit = parse_duration(text).map(|time| Duration::from_nanos(time.0));
     limit.filter(|limit| !limit.is_zero()).ok_or_else(|| "not a time; such as 5s, 500ms, 2m".to_owned())
 }
 
 impl Asking {
+    /// Where it listens.
+    pub fn socket(&self) -> Result<PathBuf, Failure> {
+        self.socket.path()
+    }
+
+    /// How long it may take for each answer, if the user says so.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
     /// Connects to the collector; `None` if none listens.
     pub fn connect_if_any(&self) -> Result<Option<CollectorClient>, Failure> {
         match CollectorClient::with_limit(&self.socket.path()?, self.timeout) {

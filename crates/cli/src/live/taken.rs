@@ -57,7 +57,7 @@ impl TakenSnapshot {
 }
 
 /// The names that the runtime of a process has written so far, if the process still runs.
-fn perf_map_of(source: &Source) -> Option<PerfMap> {
+pub(super) fn perf_map_of(source: &Source) -> Option<PerfMap> {
     let mut file = PerfMapFile::of(u32::try_from(source.pid).ok()?)?;
     let mut map = PerfMap::default();
     file.began_before(source.start_unix_ns).then(|| file.read_on(&mut map).ok())??;

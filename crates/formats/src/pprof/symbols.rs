@@ -1,12 +1,10 @@
 //! Converts stacks to locations, functions and mappings.
 //!
-//! A pprof location is one address with all the functions that were inlined there, innermost first. Highwater's stacks have one frame per function,
-//! marked if it was inlined into the next outer one. So a location is a run of inlined frames with the frame that ends it. A frame with an address
-//! but no function becomes a location named after its offset in the module, `app+0x1234`, or without lines if that is not known. The mapping then
-//! does not claim to have functions, so a viewer still looks them up by itself.
+//! A location without the name of a function does not make its mapping claim to have functions, so a viewer still looks them up by itself.
 
 use super::profile_field;
 use super::strings::Strings;
+use crate::code_location::{CodeLine, CodeLocation, location_runs};
 use crate::protobuf::ProtobufMessage;
 use highwater_model::{Catalog, Frame, StackId};
 use std::collections::HashMap;
@@ -43,12 +41,6 @@ mod function_field {
     pub(super) const FILENAME: u64 = 4;
 }
 
-/// Limit for the number of functions of one location. Compilers inline less deeply. Without the limit, a source that marks a whole recursion as
-/// inlined would get one location, with a copy of its frames, for each depth.
-const MOST_INLINED: usize = 64;
-
-const UNKNOWN_FUNCTION: &str = "[unknown]";
-
 /// The locations, functions and mappings of a profile.
 pub(super) struct PprofSymbols<'a> {
     catalog: &'a Catalog,
@@ -73,6 +65,7 @@ pub(super) struct UsedIds {
 #[derive(Clone, Copy, Default)]
 struct PprofMapping {
     id: u64,
+    has_locations: bool,
     has_functions: bool,
     has_filenames: bool,
     has_line_numbers: bool,
@@ -103,14 +96,8 @@ impl<'a> PprofSymbols<'a> {
 
     /// The locations of a stack, innermost first. An unknown stack gets a location that says so.
     pub(super) fn location_ids(&mut self, stack: StackId, strings: &mut Strings) -> Vec<u64> {
-        let mut frames: Vec<Frame> = self.catalog.stacks.frames_of(stack).copied().collect();
-        if frames.is_empty() {
-            frames.push(Frame::default());
-        }
-        let whole = frames.split_inclusive(|frame| !frame.inlined);
-        // Splits from the outermost frame on, so that stacks with common callers also share their locations.
-        let cut = whole.flat_map(|frames| frames.rchunks(MOST_INLINED).rev());
-        cut.map(|frames| self.location_id(frames, strings)).collect()
+        let runs = location_runs(self.catalog, stack);
+        runs.iter().map(|frames| self.location_id(frames, strings)).collect()
     }
 
     fn location_id(&mut self, frames: &[Frame], strings: &mut Strings) -> u64 {
@@ -120,23 +107,13 @@ impl<'a> PprofSymbols<'a> {
         let id = self.before.locations + self.locations.len() as u64 + 1;
         self.locations.insert(frames.to_vec(), id);
 
-        let outermost_known = |of: fn(&Frame) -> u64| frames.iter().rev().map(of).find(|&known| known != 0);
-        let address = outermost_known(|frame| frame.address).unwrap_or(0);
-        let module = outermost_known(|frame| u64::from(frame.module)).map_or(usize::MAX, |module| module as usize - 1);
-
+        let CodeLocation { address, module, lines } = CodeLocation::of(self.catalog, frames);
         let mut location = ProtobufMessage::default();
         location.uint(location_field::ID, id);
-        location.uint(location_field::MAPPING_ID, self.mappings.get(module).map_or(0, |mapping| mapping.id));
+        location.uint(location_field::MAPPING_ID, module.map_or(0, |module| self.mappings[module].id));
         location.uint(location_field::ADDRESS, address);
-        if address == 0 || frames.iter().any(|frame| !self.name_of(frame).is_empty()) {
-            for frame in frames {
-                let line = self.line(self.name_of(frame), frame, strings);
-                location.message(location_field::LINE, &line);
-            }
-        } else if let Some(frame) = frames.last()
-            && let Some(code) = self.catalog.frame_text(frame).unnamed_code()
-        {
-            let line = self.line(&code.to_string(), frame, strings);
+        for line in &lines {
+            let line = self.line(line, strings);
             location.message(location_field::LINE, &line);
         }
         self.encoded.message(profile_field::LOCATION, &location);
@@ -144,16 +121,11 @@ impl<'a> PprofSymbols<'a> {
         id
     }
 
-    fn name_of(&self, frame: &Frame) -> &'a str {
-        self.catalog.strings.get(frame.function)
-    }
-
-    fn line(&mut self, name: &str, frame: &Frame, strings: &mut Strings) -> ProtobufMessage {
-        let name = if name.is_empty() { UNKNOWN_FUNCTION } else { name };
-        let (name, file) = (strings.index(name), strings.index(self.catalog.strings.get(frame.file)));
+    fn line(&mut self, of: &CodeLine<'_>, strings: &mut Strings) -> ProtobufMessage {
+        let (name, file) = (strings.index(&of.function), strings.index(of.file));
         let mut line = ProtobufMessage::default();
         line.uint(line_field::FUNCTION_ID, self.function_id(name, file));
-        line.int(line_field::LINE, u64::from(frame.line));
+        line.int(line_field::LINE, u64::from(of.line));
         line
     }
 
@@ -172,10 +144,11 @@ impl<'a> PprofSymbols<'a> {
     }
 
     /// Records which facts the frames of a mapping have. A viewer looks up a mapping's addresses itself only if nothing is known of any of them.
-    fn learn_about_mapping(&mut self, module: usize, frames: &[Frame]) {
+    fn learn_about_mapping(&mut self, module: Option<usize>, frames: &[Frame]) {
         let catalog = self.catalog;
         let known = |text| !catalog.strings.get(text).is_empty();
-        if let Some(mapping) = self.mappings.get_mut(module) {
+        if let Some(mapping) = module.and_then(|module| self.mappings.get_mut(module)) {
+            mapping.has_locations = true;
             mapping.has_functions |= frames.iter().any(|frame| known(frame.function));
             mapping.has_filenames |= frames.iter().any(|frame| known(frame.file));
             mapping.has_line_numbers |= frames.iter().any(|frame| frame.line != 0);
@@ -183,11 +156,20 @@ impl<'a> PprofSymbols<'a> {
         }
     }
 
+    /// The same as [`Self::finish`], without mappings that no location is in: a catalog may be that of several processes.
+    pub(super) fn finish_used(self, strings: &mut Strings) -> ProtobufMessage {
+        self.encode(strings, |mapping| mapping.has_locations).0
+    }
+
     /// The tables of locations, functions and mappings, and the numbers that are used now.
-    pub(super) fn finish(mut self, strings: &mut Strings) -> (ProtobufMessage, UsedIds) {
+    pub(super) fn finish(self, strings: &mut Strings) -> (ProtobufMessage, UsedIds) {
+        self.encode(strings, |_| true)
+    }
+
+    fn encode(mut self, strings: &mut Strings, wanted: fn(&PprofMapping) -> bool) -> (ProtobufMessage, UsedIds) {
         let mut mappings: Vec<_> = self.mappings.iter().zip(&self.catalog.modules).collect();
         mappings.sort_by_key(|(mapping, _)| mapping.id);
-        for (mapping, module) in mappings {
+        for (mapping, module) in mappings.into_iter().filter(|(mapping, _)| wanted(mapping)) {
             let text = |id| self.catalog.strings.get(id);
             let mut message = ProtobufMessage::default();
             message.uint(mapping_field::ID, mapping.id);

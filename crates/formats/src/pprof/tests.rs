@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
 
-enum WireField<'a> {
+pub(crate) enum WireField<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
@@ -28,10 +28,10 @@ fn varint(bytes: &mut &[u8]) -> u64 {
 }
 
 /// The fields of a message, in order, by number.
-struct Decoded<'a>(Vec<(u64, WireField<'a>)>);
+pub(crate) struct Decoded<'a>(Vec<(u64, WireField<'a>)>);
 
 impl<'a> Decoded<'a> {
-    fn new(mut bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(mut bytes: &'a [u8]) -> Self {
         let mut fields = Vec::new();
         while !bytes.is_empty() {
             let key = varint(&mut bytes);
@@ -43,6 +43,11 @@ impl<'a> Decoded<'a> {
                     bytes = rest;
                     WireField::Bytes(field)
                 }
+                1 => {
+                    let (field, rest) = bytes.split_at(8);
+                    bytes = rest;
+                    WireField::Number(u64::from_le_bytes(field.try_into().unwrap()))
+                }
                 other => panic!("wire type {other}"),
             };
             fields.push((key >> 3, field));
@@ -50,7 +55,7 @@ impl<'a> Decoded<'a> {
         Self(fields)
     }
 
-    fn number(&self, number: u64) -> u64 {
+    pub(crate) fn number(&self, number: u64) -> u64 {
         let find = |(field, value): &(u64, WireField<'_>)| match value {
             WireField::Number(value) if *field == number => Some(*value),
             _ => None,
@@ -58,7 +63,7 @@ impl<'a> Decoded<'a> {
         self.0.iter().find_map(find).unwrap_or(0)
     }
 
-    fn all(&self, number: u64) -> Vec<&'a [u8]> {
+    pub(crate) fn all(&self, number: u64) -> Vec<&'a [u8]> {
         let bytes = |(field, value): &(u64, WireField<'a>)| match value {
             WireField::Bytes(bytes) if *field == number => Some(*bytes),
             _ => None,
@@ -66,11 +71,11 @@ impl<'a> Decoded<'a> {
         self.0.iter().filter_map(bytes).collect()
     }
 
-    fn messages(&self, number: u64) -> Vec<Decoded<'a>> {
+    pub(crate) fn messages(&self, number: u64) -> Vec<Decoded<'a>> {
         self.all(number).into_iter().map(Decoded::new).collect()
     }
 
-    fn packed(&self, number: u64) -> Vec<u64> {
+    pub(crate) fn packed(&self, number: u64) -> Vec<u64> {
         let mut values = Vec::new();
         for mut bytes in self.all(number) {
             while !bytes.is_empty() {

@@ -1,11 +1,11 @@
 //! A lake in a folder.
 
-use super::{LakeStore, StoreError, StoredFile};
+use super::{LakeStore, StoreError, StoredFile, is_plain_key, system};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Files that are being written: outside the tables, so that no engine reads them.
 const UNFINISHED: &str = "unfinished";
@@ -15,13 +15,15 @@ const UNFINISHED: &str = "unfinished";
 pub struct FolderStore {
     root: PathBuf,
     name: String,
-    written: AtomicU64,
 }
+
+/// Two stores of a process may be one folder.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 impl FolderStore {
     /// The lake in a folder, which need not exist yet.
     pub fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), name: root.display().to_string(), written: AtomicU64::new(0) }
+        Self { root: root.to_owned(), name: root.display().to_string() }
     }
 
     /// The folder.
@@ -30,8 +32,7 @@ impl FolderStore {
     }
 
     fn path_of(&self, key: &str) -> Result<PathBuf, StoreError> {
-        let is_plain = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains('\0');
-        if key.split('/').all(is_plain) {
+        if is_plain_key(key) {
             Ok(self.root.join(key))
         } else {
             Err(StoreError::Refused(format!("{key}: not a path in a lake")))
@@ -70,8 +71,10 @@ impl LakeStore for FolderStore {
         let target = self.path_of(key)?;
         let unfinished = self.root.join(UNFINISHED);
         fs::create_dir_all(&unfinished).map_err(|error| system(&unfinished, error))?;
-        let number = self.written.fetch_add(1, Ordering::Relaxed);
-        let written = unfinished.join(format!("{}-{number}", std::process::id()));
+        // On a network file system two hosts may have the same pid.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+        let written = unfinished.join(format!("{}-{now:x}-{number}", std::process::id()));
         let copied = fs::copy(file, &written).and_then(|_| File::open(&written)?.sync_all());
         let done = copied.map_err(|error| system(&written, error)).and_then(|()| {
             let folder = target.parent().unwrap_or(&self.root);
@@ -98,6 +101,10 @@ impl LakeStore for FolderStore {
 
     fn local_path(&self, file: &StoredFile) -> Result<PathBuf, StoreError> {
         self.path_of(&file.key)
+    }
+
+    fn local_root(&self) -> &Path {
+        &self.root
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<StoredFile>, StoreError> {
@@ -137,8 +144,4 @@ impl LakeStore for FolderStore {
     fn name(&self) -> &str {
         &self.name
     }
-}
-
-fn system(path: &Path, error: io::Error) -> StoreError {
-    StoreError::System { path: path.display().to_string(), error }
 }

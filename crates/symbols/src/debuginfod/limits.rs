@@ -1,6 +1,6 @@
 //! Limits of time and size, with the variables of elfutils.
 
-use std::io;
+use highwater_http::client::{LateTexts, Pace};
 use std::time::{Duration, Instant};
 
 /// The amount of data that a server has to send in the time of [`Limits::stall`].
@@ -42,49 +42,13 @@ impl Limits {
     }
 }
 
-/// How long a connection may still take.
-#[derive(Clone, Debug)]
-pub(super) struct Pace {
-    stall: Duration,
-    run_ends: Instant,
-    /// The span in which the next [`LEAST_BYTES`] have to arrive.
-    span_ends: Instant,
-    span_bytes: u64,
-}
-
-impl Pace {
-    pub(super) fn new(stall: Duration, run_ends: Instant) -> Self {
-        Self { stall, run_ends, span_ends: Instant::now() + stall, span_bytes: 0 }
-    }
-
-    /// The time left for the next step; an error if there is none.
-    pub(super) fn left(&self) -> io::Result<Duration> {
-        let now = Instant::now();
-        let late = |text: String| io::Error::new(io::ErrorKind::TimedOut, text);
-        if now >= self.run_ends {
-            return Err(late("the time limit for all downloads has passed (DEBUGINFOD_MAXTIME)".to_owned()));
-        }
-        if now >= self.span_ends {
-            let seconds = self.stall.as_secs();
-            return Err(late(format!("it sent less than 100 KB in {seconds} seconds (DEBUGINFOD_TIMEOUT)")));
-        }
-        Ok(self.span_ends.min(self.run_ends) - now)
-    }
-
-    /// Counts bytes that arrived.
-    pub(super) fn count(&mut self, bytes: usize) {
-        self.span_bytes += bytes as u64;
-        if self.span_bytes >= LEAST_BYTES {
-            (self.span_ends, self.span_bytes) = (Instant::now() + self.stall, 0);
-        }
-    }
-
-    /// The limits for a program that keeps them itself: the time without progress, bytes per second, and the time in all, in seconds.
-    pub(super) fn as_seconds(&self) -> (u64, u64, u64) {
-        let stall = self.stall.as_secs().max(1);
-        let run = self.run_ends.saturating_duration_since(Instant::now());
-        (stall, (LEAST_BYTES / stall).max(1), run.as_secs().max(1))
-    }
+/// The pace of a connection of a run that ends then.
+pub(super) fn pace(stall: Duration, run_ends: Instant) -> Pace {
+    let texts = LateTexts {
+        run: "the time limit for all downloads has passed (DEBUGINFOD_MAXTIME)",
+        stall_setting: " (DEBUGINFOD_TIMEOUT)",
+    };
+    Pace::new(stall, LEAST_BYTES, run_ends, texts)
 }
 
 #[cfg(test)]
@@ -108,19 +72,5 @@ mod tests {
         assert_eq!(set("0"), all(86_400, DEFAULT_LARGEST_FILE));
         assert_eq!(set("-1"), all(86_400, DEFAULT_LARGEST_FILE));
         assert_eq!(set("soon"), defaults);
-    }
-
-    #[test]
-    fn a_server_that_sends_enough_gets_more_time() {
-        let run_ends = Instant::now() + Duration::from_secs(3600);
-        let mut pace = Pace::new(Duration::ZERO, run_ends);
-        assert_eq!(pace.left().unwrap_err().kind(), io::ErrorKind::TimedOut);
-        pace.stall = Duration::from_secs(60);
-        pace.count(LEAST_BYTES as usize - 1);
-        assert!(pace.left().is_err());
-        pace.count(1);
-        assert!(pace.left().is_ok());
-        pace.run_ends = Instant::now();
-        assert!(pace.left().is_err());
     }
 }

@@ -14,15 +14,12 @@
 //! Responses are hostile: heads, redirects and bodies are bounded, a file is used only if it has the right build id, and all requests of a run
 //! together have a time limit. A server that fails is not asked again in that run, so a dead server costs one timeout.
 
-mod connection;
 mod download_cache;
 mod limits;
 mod report;
-pub mod response;
-mod url;
 
+pub use highwater_http::client::{ServerUrl, UrlError};
 pub use report::{DebuginfodEvent, report_debuginfod_events};
-pub use url::{ServerUrl, UrlError};
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -30,10 +27,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::elf::ElfImage;
-use connection::Connection;
 use download_cache::{CacheEntry, DownloadCache};
-use limits::{Limits, Pace};
-use response::{Response, ResponseError, read_response};
+use highwater_http::client::response::{Response, ResponseError, read_response};
+use highwater_http::client::{Connection, Pace, Request, listed};
+use limits::Limits;
 
 /// Which servers are asked for debug files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -120,7 +117,7 @@ impl Debuginfod {
         let urls = match servers {
             DebuginfodServers::Never => return None,
             DebuginfodServers::These(urls) => urls.clone(),
-            DebuginfodServers::FromEnvironment => url::listed(&variable("DEBUGINFOD_URLS")?),
+            DebuginfodServers::FromEnvironment => listed(&variable("DEBUGINFOD_URLS")?),
         };
         if urls.is_empty() {
             return None;
@@ -175,7 +172,7 @@ impl Debuginfod {
             return Err(NoAnswer);
         }
         let about = Asked { server: &server.url, build_id, artifact, module };
-        let pace = Pace::new(self.limits.stall, run_ends);
+        let pace = limits::pace(self.limits.stall, run_ends);
         download(&about, &self.cache, &self.limits, pace).map_err(|error| {
             let reason = error.to_string();
             report::report(&DebuginfodEvent::Failed { server: server.url.as_str(), module, reason: &reason });
@@ -204,7 +201,7 @@ fn download(
 ) -> Result<Option<ElfImage>, DownloadError> {
     let mut url = asked.server.below(&format!("buildid/{}/{}", asked.build_id, asked.artifact.name()));
     for _ in 0..=MOST_REDIRECTS {
-        let response = read_response(Connection::open(&url, &mut pace)?)?;
+        let response = read_response(Connection::open(&url, &Request::default(), &mut pace)?)?;
         match (response.status, &response.location) {
             (200, _) => return keep(asked, cache, limits, response),
             (404, _) => return Ok(None),

@@ -1,5 +1,6 @@
 //! The endpoints of the API: the parameters of a request become a question to `highwater-query`, and its answer becomes JSON.
 
+pub mod fleet;
 pub mod live;
 pub mod pprof;
 pub mod processes;

@@ -200,6 +200,7 @@ fn has(loaded: &Loaded, last: &Snapshot) -> Result<Vec<&'static str>, QueryError
     add(last.catalog.has_named_types() || last.has_site_types(), "types");
     add(loaded.kind == FileKind::Objects, "trust");
     add(loaded.kind == FileKind::Image, "image");
+    add(loaded.special.fleet().is_some(), "fleet");
     add(!loaded.history.marks()?.is_empty(), "marks");
     add(!loaded.history.gauges()?.is_empty(), "gauges");
     add(!loaded.history.breakdowns()?.is_empty(), "rss");

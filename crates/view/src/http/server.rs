@@ -3,16 +3,16 @@
 use super::access::{Access, Verdict};
 use super::connections::{Connections, Place};
 use super::exchange::Exchange;
-use super::request::{LONGEST_HEAD, Request, head_length};
-use std::io::{self, Read};
+use highwater_http::server::{Incoming, IncomingHead, Request};
+use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Cause long a connection that has shown the token may be idle between two requests.
 const IDLE: Duration = Duration::from_secs(60);
-/// Cause long a request may take to arrive once it has begun, and how long a stranger may send nothing.
+/// Cause long a stranger may send nothing.
 const ARRIVING: Duration = Duration::from_secs(10);
 /// Cause long a client may take to accept the data that is sent to it.
 const SENDING: Duration = Duration::from_secs(30);
@@ -104,19 +104,19 @@ impl Server {
     }
 }
 
-fn converse(mut stream: TcpStream, access: &Access, answer: &dyn Answer, mut place: Place) -> io::Result<()> {
+fn converse(stream: TcpStream, access: &Access, answer: &dyn Answer, mut place: Place) -> io::Result<()> {
     stream.set_write_timeout(Some(SENDING))?;
     stream.set_nodelay(true)?;
-    let mut received = Vec::new();
+    let mut incoming = Incoming::new(stream.try_clone()?);
     loop {
         let patience = if place.is_known() { IDLE } else { ARRIVING };
-        let head = match next_head(&mut stream, &mut received, patience)? {
-            Arrived::Head(head) => head,
-            Arrived::TooLong => {
+        let head = match incoming.next_head(patience)? {
+            IncomingHead::Head(head) => head,
+            IncomingHead::TooLong => {
                 let line = "the request's head is too long";
                 return Exchange::new(stream, false, false).line("431 Request Header Fields Too Large", line);
             }
-            Arrived::Nothing => return Ok(()),
+            IncomingHead::Nothing => return Ok(()),
         };
         let request = match Request::parse(&head) {
             Ok(request) => request,
@@ -127,7 +127,7 @@ fn converse(mut stream: TcpStream, access: &Access, answer: &dyn Answer, mut pla
         if request.body_length > LONGEST_BODY {
             return Exchange::new(stream, false, false).line("413 Content Too Large", "nothing that long is read here");
         }
-        skip_body(&mut stream, &mut received, request.body_length as usize)?;
+        incoming.skip_body(request.body_length as usize)?;
         let verdict = access.judge(&request);
         let has_token = matches!(verdict, Verdict::Welcome | Verdict::Introduced);
         if has_token && !place.introduce() {
@@ -171,67 +171,4 @@ fn respond(
         }
         Verdict::Forbidden => exchange.line("403 Forbidden", "this server answers only its own page on this machine"),
     }
-}
-
-/// The result of waiting for the head of a request.
-enum Arrived {
-    Head(Vec<u8>),
-    TooLong,
-    Nothing,
-}
-
-/// Reads up to the end of a head, which must begin within `to_begin`. Bytes after the head stay in `received`.
-fn next_head(stream: &mut TcpStream, received: &mut Vec<u8>, to_begin: Duration) -> io::Result<Arrived> {
-    let mut begun = (!received.is_empty()).then(Instant::now);
-    let mut searched = 0;
-    loop {
-        // The four bytes that end a head may have begun in an earlier read.
-        let from = searched.min(received.len()).saturating_sub(3);
-        let end = head_length(&received[from..]).map(|length| from + length);
-        if let Some(end) = end.filter(|end| *end <= LONGEST_HEAD) {
-            let rest = received.split_off(end);
-            return Ok(Arrived::Head(std::mem::replace(received, rest)));
-        }
-        searched = received.len();
-        if received.len() > LONGEST_HEAD {
-            return Ok(Arrived::TooLong);
-        }
-        let patience = match begun {
-            None => to_begin,
-            Some(begun) => ARRIVING.saturating_sub(begun.elapsed()),
-        };
-        if patience.is_zero() || !receive(stream, received, patience)? {
-            return Ok(Arrived::Nothing);
-        }
-        begun = begun.or_else(|| Some(Instant::now()));
-    }
-}
-
-/// Receives some bytes; false if no more will arrive.
-fn receive(stream: &mut TcpStream, received: &mut Vec<u8>, patience: Duration) -> io::Result<bool> {
-    stream.set_read_timeout(Some(patience))?;
-    let mut buffer = [0; 4096];
-    loop {
-        match stream.read(&mut buffer) {
-            Ok(0) => return Ok(false),
-            Ok(count) => {
-                received.extend_from_slice(&buffer[..count]);
-                return Ok(true);
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return Ok(false),
-        }
-    }
-}
-
-fn skip_body(stream: &mut TcpStream, received: &mut Vec<u8>, length: usize) -> io::Result<()> {
-    let begun = Instant::now();
-    while received.len() < length {
-        let patience = ARRIVING.saturating_sub(begun.elapsed());
-        if patience.is_zero() || !receive(stream, received, patience)? {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-    }
-    received.drain(..length);
-    Ok(())
 }

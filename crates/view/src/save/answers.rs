@@ -101,9 +101,23 @@ impl ChosenSource {
 }
 
 impl ChosenSource {
+    /// The chosen processes of a fleet, their time and their slot, as the page asks for them (`web/src/fleet/question.ts`).
+    fn fleet_parameters(&self) -> Vec<(String, String)> {
+        let mut parameters: Vec<_> = self.parameters.iter().filter(|(name, _)| name == "where").cloned().collect();
+        let mut add =
+            |name: &str, value: Option<String>| parameters.extend(value.map(|value| (name.to_owned(), value)));
+        add("since", self.get("tree_from").map(str::to_owned));
+        add("until", self.get("tree_to").and_then(|to| to.parse::<u64>().ok()).map(|to| (to + 1).to_string()));
+        add("slot", self.get("tree_at").map(str::to_owned));
+        parameters
+    }
+
     /// All parameters of a question.
     fn all_of(&self, question: &SavedQuestion) -> Vec<(String, String)> {
         let mut parameters = self.parameters_of(question);
+        if question.name.starts_with("fleet/") {
+            parameters.extend(self.fleet_parameters());
+        }
         let keyed = question.key.iter().filter(|(name, _)| *name != "at");
         parameters.extend(keyed.map(|(name, value)| ((*name).to_owned(), value.clone())));
         parameters.extend(question.more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
@@ -353,6 +367,12 @@ fn of_source(id: usize, loaded: &Loaded) -> Vec<SavedQuestion> {
         FileKind::Image => {
             questions.push(SavedQuestion::new("image/heap", id));
             questions.push(SavedQuestion::new("image/treemap", id));
+        }
+        FileKind::Fleet if loaded.special.fleet().is_some() => {
+            let timeline = |by| SavedQuestion::new("fleet/timeline", id).keyed("by", by);
+            questions.extend(["service", "version", "region", "host"].map(timeline));
+            let table = |name| SavedQuestion::new(name, id).with("limit", ROWS);
+            questions.extend(["fleet/sites", "fleet/leaks", "fleet/processes"].map(table));
         }
         _ => {}
     }

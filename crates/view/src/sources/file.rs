@@ -21,6 +21,8 @@ pub enum FileKind {
     Image,
     /// A live process's snapshot.
     Live,
+    /// A lake with the memory of a fleet, or a part of one.
+    Fleet,
 }
 
 impl FileKind {
@@ -33,6 +35,7 @@ impl FileKind {
             Self::Objects => "objects",
             Self::Image => "image",
             Self::Live => "live",
+            Self::Fleet => "fleet",
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Opens files of every format for the viewer.
 
 use super::file::{FileKind, OpenedFile, Opener};
+use super::fleet::{LakeOpener, ViewedFleet};
 use super::image::ViewedImage;
 use super::special::{Plain, Special};
 use super::walked::WalkedImages;
+use highwater_fleet::FleetScope;
 use highwater_input::Read;
 use highwater_model::SourceKind;
 use highwater_query::objects::types_document;
@@ -16,10 +18,23 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Files {
     walked: Arc<WalkedImages>,
+    /// Opens lakes, and the part of them that is shown.
+    lakes: Option<(Box<LakeOpener>, FleetScope)>,
+}
+
+impl Files {
+    /// The same, with what opens lakes, and the part of them that is shown.
+    pub fn with_lakes(self, open: Box<LakeOpener>, scope: FleetScope) -> Self {
+        Self { lakes: Some((open, scope)), ..self }
+    }
 }
 
 impl Opener for Files {
     fn open(&self, path: &Path, work: &Work<'_>) -> Result<OpenedFile, String> {
+        if let Some((open, scope)) = self.lakes.as_ref().filter(|_| is_lake(path)) {
+            return ViewedFleet::open(path, open(path)?, scope, work)
+                .map_err(|error| format!("{}: {error}", path.display()));
+        }
         let mut go_on = |_: &str, _: f64| work.go_on().is_ok();
         let file = highwater_input::open_while(path, &mut go_on).map_err(|error| error.to_string())?;
         let kind = match file.format().read() {
@@ -39,6 +54,11 @@ impl Opener for Files {
         let recording = Arc::clone(file.recording(&mut go_on).map_err(|error| error.to_string())?);
         Ok(OpenedFile { kind, recording, damage: file.problems().damage.clone(), special })
     }
+}
+
+/// Whether a path is that of a lake.
+fn is_lake(path: &Path) -> bool {
+    path.join("lake.json").is_file()
 }
 
 /// An object log.

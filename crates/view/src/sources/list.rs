@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
 
-/// The most live snapshots that are kept; the oldest is dropped first.
+/// The most live snapshots and parts of fleets that are kept; the oldest is dropped first.
 const MOST_LIVE: usize = 16;
 /// The most processes of a tree that are open at the same time; the one that was used least recently is closed first.
 const MOST_OPEN: usize = 32;
@@ -235,7 +235,28 @@ impl Sources {
 
     /// Adds a snapshot of a live process as a source.
     pub fn add_live(&self, taken: LiveSnapshot) -> Arc<ViewedSource> {
-        let loaded = Some(Arc::new(Loaded::of_live(taken)));
+        self.add(Loaded::of_live(taken))
+    }
+
+    /// Adds a part of a fleet as a source. If there is one of that name, it gets the new content.
+    pub fn add_part(&self, loaded: Loaded) -> Arc<ViewedSource> {
+        let same = |source: &Arc<ViewedSource>| {
+            let is_same = |known: Arc<Loaded>| known.kind == loaded.kind && known.snapshot_name == loaded.snapshot_name;
+            source.path.is_none() && source.now().0.is_some_and(is_same)
+        };
+        let known =
+            self.list.read().unwrap_or_else(PoisonError::into_inner).iter().find(|source| same(source)).cloned();
+        match known {
+            Some(source) => {
+                source.state().loaded = Some(Arc::new(loaded));
+                source
+            }
+            None => self.add(loaded),
+        }
+    }
+
+    fn add(&self, loaded: Loaded) -> Arc<ViewedSource> {
+        let loaded = Some(Arc::new(loaded));
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
         let id = list.last().map_or(0, |last| last.id + 1);
         let source = Arc::new(ViewedSource::new(id, None, loaded));

@@ -2,6 +2,7 @@
 
 mod file;
 mod files;
+mod fleet;
 mod image;
 mod list;
 mod live;
@@ -13,6 +14,7 @@ mod walked;
 
 pub use file::{FileKind, OpenedFile, Opener};
 pub use files::Files;
+pub use fleet::{LakeOpener, ViewedFleet};
 pub use list::{Sources, ViewedSource};
 pub use live::{LiveProcess, LiveProcesses, LiveSnapshot, LiveTimeline, OwnSnapshot, ProcessKey, TakenLook};
 pub use loaded::Loaded;

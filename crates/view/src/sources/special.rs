@@ -1,5 +1,6 @@
 //! Answers that only some kinds of files have, besides those that every recording has.
 
+use super::fleet::ViewedFleet;
 use serde_json::Value;
 use std::path::Path;
 
@@ -23,6 +24,11 @@ pub trait Special: Send + Sync {
     /// The objects of an image by retained size, down to a depth. Objects that retain less than the share `_least` of all are left out.
     fn treemap(&self, _depth: usize, _least: f64) -> Result<Value, String> {
         Err(NO_IMAGE.to_owned())
+    }
+
+    /// The fleet of a lake.
+    fn fleet(&self) -> Option<&ViewedFleet> {
+        None
     }
 
     /// The changes from an image to a later one.

@@ -2,6 +2,7 @@
 
 use super::install::ENGINE;
 use super::rows::AnswerRow;
+use crate::args::keyed_parser;
 use crate::failure::Failure;
 use crate::output::{Output, say, warn};
 use crate::print::bytes::counted;
@@ -9,17 +10,16 @@ use crate::print::heading::Heading;
 use crate::print::table::Table;
 use crate::size::parse_bytes;
 use clap::Args;
+use clap::builder::TypedValueParser;
 use highwater_fleet::label_filter::{FleetLabel, LabelFilter, label_passes};
 use highwater_fleet::questions::SiteTable;
 use highwater_fleet::{
-    DuckDbProgram, EngineLimits, FleetAnswer, FleetEngine, FleetError, FleetLake, FleetScope, TIME_FORMS, parse_time,
-    slot_in_words,
+    DuckDbProgram, EngineLimits, FleetAnswer, FleetEngine, FleetError, FleetLake, FleetScope, SparkEngine, TIME_FORMS,
+    parse_time, slot_in_words,
 };
 use highwater_lake::Lake;
-use highwater_lake::store::{FolderStore, LakeStore};
+use highwater_lake::store::open_store;
 use serde_json::{Map, Value, json};
-use std::path::Path;
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Beyond, an answer is cut, and says so.
@@ -30,7 +30,7 @@ const DEFAULT_ROWS: usize = 20;
 /// The lake, and the part of it that a question is about.
 #[derive(Debug, Args)]
 pub struct FleetAskArgs {
-    /// The lake: a folder
+    /// The lake: a folder, or s3://BUCKET/PREFIX
     #[arg(value_name = "LAKE")]
     lake: String,
     /// From when on: 90m, 2h or 7d before now, 2026-11-18, or 2026-11-18T09:30:00Z
@@ -53,7 +53,16 @@ pub struct FleetAskArgs {
 /// What a question may take.
 #[derive(Debug, Args)]
 pub struct FleetEngineArgs {
-    /// Memory that the engine may take; what does not fit is written to the temporary folder [default: 512MiB]
+    /// What answers: DuckDB on this machine, or Spark
+    #[arg(long, value_name = "ENGINE", default_value = "duckdb", value_parser = engine_parser())]
+    engine: FleetEngineKind,
+    /// The master of Spark: spark://HOST:PORT, local[*], yarn
+    #[arg(long, value_name = "URL", default_value = "local[*]")]
+    master: String,
+    /// A setting of Spark, such as spark.executor.memory=2g
+    #[arg(long = "spark-conf", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// Memory that the engine may take; what does not fit is written to the temporary folder [default: 400MiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
     /// Threads that it may use [default: one per processor]
@@ -62,6 +71,20 @@ pub struct FleetEngineArgs {
     /// Seconds after which it gives up; 0 for never
     #[arg(long, value_name = "N", default_value_t = 600)]
     seconds: u64,
+}
+
+/// What answers questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FleetEngineKind {
+    DuckDb,
+    Spark,
+}
+
+fn engine_parser() -> impl TypedValueParser<Value = FleetEngineKind> {
+    keyed_parser([
+        ("duckdb", "on this machine", FleetEngineKind::DuckDb),
+        ("spark", "on a cluster: see --master", FleetEngineKind::Spark),
+    ])
 }
 
 /// How many rows an answer has.
@@ -110,9 +133,14 @@ impl FleetAskArgs {
         if scope.since.zip(scope.until).is_some_and(|(since, until)| since >= until) {
             return Err(Failure::Usage("--since is not before --until".into()));
         }
-        let store: Arc<dyn LakeStore> = Arc::new(FolderStore::new(Path::new(&self.lake)));
+        let store = open_store(&self.lake).map_err(Failure::fault)?;
         let lake = Lake::open(store).map_err(Failure::fault)?;
-        let engine: Box<dyn FleetEngine> = Box::new(DuckDbProgram::new(ENGINE.find()?));
+        let engine: Box<dyn FleetEngine> = match self.engine.engine {
+            FleetEngineKind::DuckDb => Box::new(DuckDbProgram::new(ENGINE.find()?)),
+            FleetEngineKind::Spark => {
+                Box::new(SparkEngine::new(self.engine.master.clone(), self.engine.settings.clone()))
+            }
+        };
         let standard = EngineLimits::default();
         let limits = EngineLimits {
             memory_bytes: self.engine.memory.unwrap_or(standard.memory_bytes),

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 const LONGEST_URL: usize = 2048;
 
-/// The URL of a debuginfod server, such as `https://debuginfod.debian.net`.
+/// The URL of a server, such as `https://debuginfod.debian.net`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerUrl {
     text: String,
@@ -21,7 +21,7 @@ pub enum UrlError {
     #[error("a server's URL begins with http:// or https://")]
     Scheme,
     /// Characters that a URL cannot have, or a name and a password, or no host, or a port that is none.
-    #[error("this is not a URL of a server, such as https://debuginfod.debian.net")]
+    #[error("this is not a URL of a server, such as https://example.com")]
     Malformed,
     /// Longer than any real URL.
     #[error("the URL has more than 2,048 characters")]
@@ -57,26 +57,28 @@ impl fmt::Display for ServerUrl {
 }
 
 /// The servers of a list that is separated by spaces. Others of the list are still used if one is not a URL.
-pub(super) fn listed(text: &str) -> Vec<ServerUrl> {
+pub fn listed(text: &str) -> Vec<ServerUrl> {
     text.split_whitespace().filter_map(|url| url.parse().ok()).collect()
 }
 
 impl ServerUrl {
-    pub(crate) fn as_str(&self) -> &str {
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    pub(super) fn is_encrypted(&self) -> bool {
+    /// True for `https`.
+    pub fn is_encrypted(&self) -> bool {
         self.is_encrypted
     }
 
     /// `HOST:PORT`, as a request repeats it.
-    pub(super) fn authority(&self) -> &str {
+    pub fn authority(&self) -> &str {
         &self.text[self.authority.clone()]
     }
 
     /// The host without the brackets of an IPv6 address, and the port.
-    pub(super) fn host_and_port(&self) -> Option<(&str, u16)> {
+    pub fn host_and_port(&self) -> Option<(&str, u16)> {
         let authority = self.authority();
         let default = if self.is_encrypted { 443 } else { 80 };
         let (host, port) = match authority.strip_prefix('[') {
@@ -93,7 +95,7 @@ impl ServerUrl {
     }
 
     /// The path and the query.
-    pub(super) fn path(&self) -> &str {
+    pub fn path(&self) -> &str {
         match &self.text[self.authority.end..] {
             "" => "/",
             path => path,
@@ -101,13 +103,13 @@ impl ServerUrl {
     }
 
     /// A file of the server.
-    pub(super) fn below(&self, path: &str) -> Self {
+    pub fn below(&self, path: &str) -> Self {
         let text = format!("{}/{path}", self.text.trim_end_matches('/'));
         Self { text, ..self.clone() }
     }
 
     /// Where a redirect leads. Never from an encrypted connection to one that is not.
-    pub(super) fn redirected(&self, location: &str) -> Option<Self> {
+    pub fn redirected(&self, location: &str) -> Option<Self> {
         let url: Self = if location.starts_with('/') && !location.starts_with("//") {
             format!("{}{location}", &self.text[..self.authority.end]).parse().ok()?
         } else {

@@ -33,6 +33,8 @@ pub struct Response<R: Read> {
     pub status: u16,
     /// Where a redirect leads.
     pub location: Option<String>,
+    /// When the server wants to be asked again, as it wrote it: seconds, or a date.
+    pub retry_after: Option<String>,
     /// The size of the file, if it is known in advance.
     pub length: Option<u64>,
     /// The body, decoded. Reading fails if the connection ends too early.
@@ -57,13 +59,15 @@ pub fn read_response<R: Read>(stream: R) -> Result<Response<R>, ResponseError> {
     let framed = FramedBody { stream, framing };
     let body = if head.is_gzip { Body::Gzip(GzDecoder::new(BufReader::new(framed))) } else { Body::Plain(framed) };
     let length = head.length.filter(|_| !head.is_chunked && !head.is_gzip);
-    Ok(Response { status: head.status, location: head.location, length, body })
+    let Head { status, location, retry_after, .. } = head;
+    Ok(Response { status, location, retry_after, length, body })
 }
 
 #[derive(Default)]
 struct Head {
     status: u16,
     location: Option<String>,
+    retry_after: Option<String>,
     length: Option<u64>,
     is_chunked: bool,
     is_gzip: bool,
@@ -107,6 +111,8 @@ impl Head {
             };
         } else if is("location") {
             self.location = Some(value.to_owned());
+        } else if is("retry-after") {
+            self.retry_after = Some(value.to_owned());
         }
         Ok(())
     }

@@ -1,0 +1,52 @@
+//! Several questions about one part of a fleet, asked while a client waits.
+
+use crate::error::FleetError;
+use crate::fleet_lake::FleetLake;
+use crate::protocol::EngineAnswer;
+use crate::questions::filled;
+use crate::scope::{FleetScope, ScopeOf};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+/// Reports progress from 0 to 1, or only asks; false once no client waits any more.
+pub type PartProgress<'a> = dyn Fn(Option<(f64, &str)>) -> bool + 'a;
+
+/// A part of a fleet that is asked about.
+pub struct FleetPart<'a> {
+    lake: &'a FleetLake,
+    scope: &'a FleetScope,
+    progress: &'a PartProgress<'a>,
+    left_out: RefCell<BTreeSet<String>>,
+}
+
+impl<'a> FleetPart<'a> {
+    /// A part of the fleet of a lake.
+    pub fn new(lake: &'a FleetLake, scope: &'a FleetScope, progress: &'a PartProgress<'a>) -> Self {
+        Self { lake, scope, progress, left_out: RefCell::default() }
+    }
+
+    /// Reports progress, and fails once no client waits any more.
+    pub(crate) fn progress(&self, part: f64, what: &str) -> Result<(), FleetError> {
+        if (self.progress)(Some((part, what))) { Ok(()) } else { Err(FleetError::Cancelled) }
+    }
+
+    /// The answer to one of our texts, with its places filled. `{processes}` and `{sites}` are the conditions of the scope.
+    pub(crate) fn ask(&self, text: &str, places: &[(&str, &str)], max_rows: u64) -> Result<EngineAnswer, FleetError> {
+        let (processes, sites) = (self.scope.sql(ScopeOf::Processes), self.scope.sql(ScopeOf::Sites));
+        let mut all = vec![("processes", processes.as_str()), ("sites", sites.as_str())];
+        all.extend_from_slice(places);
+        self.answer(&filled(text, &all), max_rows)
+    }
+
+    /// The answer to a text.
+    pub fn answer(&self, sql: &str, max_rows: u64) -> Result<EngineAnswer, FleetError> {
+        let found = self.lake.ask(sql, self.scope, max_rows, &|| (self.progress)(None))?;
+        self.left_out.borrow_mut().extend(found.left_out);
+        Ok(found.answer)
+    }
+
+    /// The files that could not be used in any answer, each with the reason.
+    pub fn left_out(&self) -> Vec<String> {
+        self.left_out.borrow().iter().cloned().collect()
+    }
+}
