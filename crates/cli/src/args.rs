@@ -138,8 +138,8 @@ const GROUPS: [(&str, &[&str]); 7] = [
         "Analyse",
         &["report", "leaks", "growth", "diff", "block", "objects", "timeline", "processes", "view", "info", "check"],
     ),
-    ("Convert", &["export", "import", "trim", "symbolize"]),
     ("Fleet", &["ship", "fleet"]),
+    ("Convert", &["export", "import", "trim", "symbolize"]),
     ("Images", &["image"]),
     ("Shell", &["completions", "man", "help"]),
 ];

@@ -2,6 +2,7 @@
 
 use highwater_fleet::protocol::{EngineRequest, TableFiles};
 use highwater_fleet::schema;
+use highwater_lake::compact::{CompactOptions, compact};
 use highwater_lake::identity::{process_id, site_id};
 use highwater_lake::rows::{Batch, FrameRow, Labels, LakeProcess, ProcessRow, SiteRow, StackRow};
 use highwater_lake::store::FolderStore;
@@ -44,6 +45,9 @@ pub fn make(folder: &Path) -> Lake {
         }
         lake.add(&host, &batch).unwrap();
     }
+    let options = CompactOptions { until: START + 2 * 3600, memory: 64 << 20 };
+    let done = compact(&lake, &options, &mut |_, _| {}).unwrap();
+    assert!(done.skipped.is_empty() && done.hour_rows > 0);
     lake
 }
 

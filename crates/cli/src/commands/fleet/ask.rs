@@ -2,15 +2,13 @@
 
 use super::install::ENGINE;
 use super::rows::AnswerRow;
-use crate::args::keyed_parser;
 use crate::failure::Failure;
 use crate::output::{Output, say, warn};
 use crate::print::bytes::counted;
 use crate::print::heading::Heading;
 use crate::print::table::Table;
 use crate::size::parse_bytes;
-use clap::Args;
-use clap::builder::TypedValueParser;
+use clap::{Args, ValueEnum};
 use highwater_fleet::label_filter::{FleetLabel, LabelFilter, label_passes};
 use highwater_fleet::questions::SiteTable;
 use highwater_fleet::{
@@ -50,18 +48,27 @@ pub struct FleetAskArgs {
     engine: FleetEngineArgs,
 }
 
-/// What a question may take.
+/// What answers a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum EngineName {
+    /// On this machine
+    Duckdb,
+    /// On a cluster; --master says which
+    Spark,
+}
+
+/// What answers a question, and what it may take.
 #[derive(Debug, Args)]
 pub struct FleetEngineArgs {
-    /// What answers: DuckDB on this machine, or Spark
-    #[arg(long, value_name = "ENGINE", default_value = "duckdb", value_parser = engine_parser())]
-    engine: FleetEngineKind,
-    /// The master of Spark: spark://HOST:PORT, local[*], yarn
-    #[arg(long, value_name = "URL", default_value = "local[*]")]
-    master: String,
-    /// A setting of Spark, such as spark.executor.memory=2g
-    #[arg(long = "spark-conf", value_name = "KEY=VALUE")]
-    settings: Vec<String>,
+    /// What answers: DuckDB on this machine, or Spark on a cluster, with the same answer
+    #[arg(long, value_enum, default_value_t = EngineName::Duckdb)]
+    engine: EngineName,
+    /// Spark's master: spark://HOST:7077, yarn, or 'local[*]' for this machine
+    #[arg(long, value_name = "ADDRESS", required_if_eq("engine", "spark"))]
+    master: Option<String>,
+    /// A setting of Spark, such as spark.executor.memory=4g; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", requires = "master")]
+    spark_conf: Vec<String>,
     /// Memory that the engine may take; what does not fit is written to the temporary folder [default: 400MiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
@@ -71,20 +78,6 @@ pub struct FleetEngineArgs {
     /// Seconds after which it gives up; 0 for never
     #[arg(long, value_name = "N", default_value_t = 600)]
     seconds: u64,
-}
-
-/// What answers questions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FleetEngineKind {
-    DuckDb,
-    Spark,
-}
-
-fn engine_parser() -> impl TypedValueParser<Value = FleetEngineKind> {
-    keyed_parser([
-        ("duckdb", "on this machine", FleetEngineKind::DuckDb),
-        ("spark", "on a cluster: see --master", FleetEngineKind::Spark),
-    ])
 }
 
 /// How many rows an answer has.
@@ -135,11 +128,12 @@ impl FleetAskArgs {
         }
         let store = open_store(&self.lake).map_err(Failure::fault)?;
         let lake = Lake::open(store).map_err(Failure::fault)?;
-        let engine: Box<dyn FleetEngine> = match self.engine.engine {
-            FleetEngineKind::DuckDb => Box::new(DuckDbProgram::new(ENGINE.find()?)),
-            FleetEngineKind::Spark => {
-                Box::new(SparkEngine::new(self.engine.master.clone(), self.engine.settings.clone()))
+        let engine: Box<dyn FleetEngine> = match (self.engine.engine, &self.engine.master) {
+            (EngineName::Spark, Some(master)) => {
+                Box::new(SparkEngine::new(master.clone(), self.engine.spark_conf.clone()))
             }
+            (EngineName::Duckdb, Some(_)) => return Err(Failure::Usage("--master is for --engine spark".into())),
+            _ => Box::new(DuckDbProgram::new(ENGINE.find()?)),
         };
         let standard = EngineLimits::default();
         let limits = EngineLimits {
