@@ -4,9 +4,9 @@
 WITH p AS (SELECT process_id, min(slot) AS first, count(*) AS slots FROM processes WHERE {processes} GROUP BY process_id HAVING count(*) >= {slots}),
      s AS (SELECT r.service AS service, r.site_id AS site_id, r.stack_id AS stack_id, r.process_id AS process_id, r.host AS host,
                   max(r.sample_period) AS sample_period, CAST(sum(r.n) AS DOUBLE) AS n, CAST(sum(r.bytes) AS BIGINT) AS bytes, CAST(sum(r.blocks) AS BIGINT) AS blocks,
-                  CAST(sum(r.sx + r.n * (r.base - p.first)) AS DOUBLE) AS sx, CAST(sum(r.blocks) AS DOUBLE) AS sy,
-                  CAST(sum(r.sxx + 2 * (r.base - p.first) * r.sx + r.n * (r.base - p.first) * (r.base - p.first)) AS DOUBLE) AS sxx,
-                  CAST(sum(r.sxy + (r.base - p.first) * r.blocks) AS DOUBLE) AS sxy, CAST(sum(r.syy) AS DOUBLE) AS syy,
+                  CAST(sum({sx}) AS DOUBLE) AS sx, CAST(sum(r.blocks) AS DOUBLE) AS sy,
+                  CAST(sum({sxx}) AS DOUBLE) AS sxx,
+                  CAST(sum({sxy}) AS DOUBLE) AS sxy, CAST(sum(r.syy) AS DOUBLE) AS syy,
                   CASE WHEN count(r.sxy) = count(*) AND count(r.syy) = count(*) THEN 1 ELSE 0 END AS is_whole
            FROM ({rows}) r JOIN p ON p.process_id = r.process_id GROUP BY r.service, r.site_id, r.stack_id, r.process_id, r.host),
      d AS (SELECT service, site_id, stack_id, process_id, host, sample_period, n, bytes, blocks, is_whole, n * sxy - sx * sy AS dxy, n * sxx - sx * sx AS dxx, n * syy - sy * sy AS dyy FROM s),

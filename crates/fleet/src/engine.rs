@@ -28,6 +28,6 @@ pub struct EngineLimits {
 impl Default for EngineLimits {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(64) as u32);
-        Self { memory_bytes: 512 << 20, threads, seconds: 600 }
+        Self { memory_bytes: 400 << 20, threads, seconds: 600 }
     }
 }

@@ -79,6 +79,11 @@ impl FleetLake {
             let mut good: BTreeMap<Table, LakeFiles> = BTreeMap::new();
             let mut is_gone = false;
             for (table, files) in listed {
+                let all: Vec<StoredFile> = files.compacted.iter().chain(&files.incoming).cloned().collect();
+                match self.lake.store().bring(&all) {
+                    Err(StoreError::NotFound(_)) => is_gone = true,
+                    brought => brought.map_err(LakeError::from)?,
+                }
                 let mut kept = LakeFiles::default();
                 for (list, into) in [(files.compacted, &mut kept.compacted), (files.incoming, &mut kept.incoming)] {
                     for file in list {
@@ -93,8 +98,10 @@ impl FleetLake {
                 good.insert(table, kept);
             }
             tries += 1;
-            if is_gone && tries < TRIES {
-                continue;
+            match is_gone {
+                true if tries < TRIES => continue,
+                true => return Err(LakeError::Unsteady(self.lake.store().name().to_owned()).into()),
+                false => {}
             }
             found.files = good.values().map(|files| files.compacted.len() + files.incoming.len()).sum();
             let local = match self.paths(&good) {

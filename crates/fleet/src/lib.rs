@@ -26,6 +26,7 @@ pub mod protocol;
 pub mod questions;
 pub mod schema;
 mod scope;
+mod slot_choice;
 mod spark;
 mod time;
 
@@ -33,13 +34,11 @@ pub use duckdb::{DUCKDB_PROGRAM, DuckDbProgram};
 pub use engine::{EngineLimits, FleetEngine};
 pub use error::FleetError;
 pub use fleet_lake::{FleetAnswer, FleetLake, LakeContents};
-pub use library::{LIBRARY_PACKAGE, LibraryFile, check_library, installed_library};
-pub use protocol::EngineAnswer;
-mod slot_choice;
-
 pub use fleet_timeline::{FleetBand, FleetLabels, FleetTimeline, fleet_timeline};
+pub use library::{LIBRARY_PACKAGE, LibraryFile, check_library, installed_library};
 pub use part::{FleetPart, PartProgress};
 pub use profile::{OTHER_SITES, ProfileSlots, profile, service_frame};
+pub use protocol::EngineAnswer;
 pub use scope::FleetScope;
 pub use spark::{PYTHON_VARIABLE, SparkEngine};
 pub use time::{TIME_FORMS, parse_age, parse_time, slot_in_words};

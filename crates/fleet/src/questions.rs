@@ -178,6 +178,17 @@ pub fn leaks_sql(scope: &FleetScope, table: SiteTable, rule: LeakRule, top: usiz
     let (processes, rows) = (scope.sql(ScopeOf::Processes), table.rows(scope));
     let (slots, r2) = (rule.slots.max(2).to_string(), literal::double(rule.r2));
     let rate = literal::double(rule.blocks_per_hour);
+    // A row of one slot has no sums within it: adding zeros to 128 million rows takes a fifth of the time.
+    let (sx, sxx, sxy) = match table {
+        SiteTable::Minutes => {
+            ("r.base - p.first", "(r.base - p.first) * (r.base - p.first)", "(r.base - p.first) * r.blocks")
+        }
+        SiteTable::Hours => (
+            "r.sx + r.n * (r.base - p.first)",
+            "r.sxx + 2 * (r.base - p.first) * r.sx + r.n * (r.base - p.first) * (r.base - p.first)",
+            "r.sxy + (r.base - p.first) * r.blocks",
+        ),
+    };
     filled(
         LEAKS,
         &[
@@ -186,6 +197,9 @@ pub fn leaks_sql(scope: &FleetScope, table: SiteTable, rule: LeakRule, top: usiz
             ("slots", &slots),
             ("r2", &r2),
             ("rate", &rate),
+            ("sx", sx),
+            ("sxx", sxx),
+            ("sxy", sxy),
             ("limit", &limit(top)),
         ],
     )

@@ -16,10 +16,8 @@ use highwater_fleet::{
     parse_time, slot_in_words,
 };
 use highwater_lake::Lake;
-use highwater_lake::store::{FolderStore, LakeStore};
+use highwater_lake::store::open_store;
 use serde_json::{Map, Value, json};
-use std::path::Path;
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Beyond, an answer is cut, and says so.
@@ -30,7 +28,7 @@ const DEFAULT_ROWS: usize = 20;
 /// The lake, and the part of it that a question is about.
 #[derive(Debug, Args)]
 pub struct FleetAskArgs {
-    /// The lake: a folder
+    /// The lake: a folder, or s3://BUCKET/PREFIX
     #[arg(value_name = "LAKE")]
     lake: String,
     /// From when on: 90m, 2h or 7d before now, 2026-11-18, or 2026-11-18T09:30:00Z
@@ -71,7 +69,7 @@ pub struct FleetEngineArgs {
     /// A setting of Spark, such as spark.executor.memory=4g; may be repeated
     #[arg(long, value_name = "KEY=VALUE", requires = "master")]
     spark_conf: Vec<String>,
-    /// Memory that the engine may take; what does not fit is written to the temporary folder [default: 512MiB]
+    /// Memory that the engine may take; what does not fit is written to the temporary folder [default: 400MiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
     /// Threads that it may use [default: one per processor]
@@ -128,7 +126,7 @@ impl FleetAskArgs {
         if scope.since.zip(scope.until).is_some_and(|(since, until)| since >= until) {
             return Err(Failure::Usage("--since is not before --until".into()));
         }
-        let store: Arc<dyn LakeStore> = Arc::new(FolderStore::new(Path::new(&self.lake)));
+        let store = open_store(&self.lake).map_err(Failure::fault)?;
         let lake = Lake::open(store).map_err(Failure::fault)?;
         let engine: Box<dyn FleetEngine> = match (self.engine.engine, &self.engine.master) {
             (EngineName::Spark, Some(master)) => {
