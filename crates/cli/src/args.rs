@@ -100,6 +100,8 @@ pub enum Command {
     Import(commands::import::Import),
     /// A part of a recording for sharing: a window, a sample, other names, without command line and host
     Trim(commands::trim::Trim),
+    /// Questions about the memory of many processes: a lake that 'highwater ship' fills
+    Fleet(commands::fleet::FleetArgs),
     /// Memory images: capture whole memories, look inside, script over them, change them
     Image(commands::image::ImageArgs),
     /// What a file is, from whom, how long, how big per event
@@ -124,7 +126,7 @@ pub enum Command {
 }
 
 /// The commands by purpose, in the order of `--help`.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Record", &["record", "listen", "connect", "c-library"]),
     ("Live", &["run", "ps", "snapshot", "watch", "rss", "set", "snapshots", "collector"]),
     (
@@ -132,6 +134,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         &["report", "leaks", "growth", "diff", "block", "objects", "timeline", "processes", "view", "info", "check"],
     ),
     ("Convert", &["export", "import", "trim", "symbolize"]),
+    ("Fleet", &["fleet"]),
     ("Images", &["image"]),
     ("Shell", &["completions", "man", "help"]),
 ];

@@ -3,6 +3,7 @@
 //! * [`args`] is the command line; each file in [`commands`] is one command with its arguments and its help.
 //! * [`open`] opens a file of any format as a recording, [`image_file`] examines memory images; [`target`] and [`recording_file`] write files.
 //! * [`program`] finds and starts the program to record, with the library from [`preload_file`] and the [`inherited`] signals; [`running`] waits for it.
+//! * [`companion`] finds and installs the programs that work for this one.
 //! * [`receive`] receives streams: detects their format, writes their files, shows their progress.
 //! * [`live`] talks to the collector of live processes.
 //! * [`viewed`] answers the viewer's questions that only some kinds of files can answer.
@@ -14,6 +15,7 @@
 mod args;
 mod canister;
 mod commands;
+mod companion;
 mod failure;
 mod image_file;
 mod inherited;
@@ -113,6 +115,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::View(view) => view.run(&mut output),
         Command::Export(export) => export.run(&mut output),
         Command::Trim(trim) => trim.run(&mut output),
+        Command::Fleet(fleet) => fleet.run(&mut output),
         Command::Image(image) => image.run(&mut output),
         Command::Import(import) => import.run(&mut output),
         Command::Info(info) => info.run(&mut output),

@@ -7,7 +7,8 @@ use std::fs::File;
 use std::process::{Command, Stdio};
 use support::{HIGHWATER, Place, Run, in_the_kitchen};
 
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 25] = [
+    "fleet",
     "block",
     "processes",
     "image",

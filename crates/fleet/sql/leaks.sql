@@ -1,15 +1,17 @@
 -- Leaks: which call sites grow in a straight line (slope of live blocks, r2), in how many processes and on how many hosts?
+-- Sums that do not fit into 64 bits (billions of blocks at one site) are null: no line is fitted then.
 -- A line is fitted to each call stack of each process. x is the time since the process was first seen, so that its squares stay small.
 WITH p AS (SELECT process_id, min(slot) AS first, count(*) AS slots FROM processes WHERE {processes} GROUP BY process_id HAVING count(*) >= {slots}),
      s AS (SELECT r.service AS service, r.site_id AS site_id, r.stack_id AS stack_id, r.process_id AS process_id, r.host AS host,
                   max(r.sample_period) AS sample_period, CAST(sum(r.n) AS DOUBLE) AS n, CAST(sum(r.bytes) AS BIGINT) AS bytes, CAST(sum(r.blocks) AS BIGINT) AS blocks,
                   CAST(sum(r.sx + r.n * (r.base - p.first)) AS DOUBLE) AS sx, CAST(sum(r.blocks) AS DOUBLE) AS sy,
                   CAST(sum(r.sxx + 2 * (r.base - p.first) * r.sx + r.n * (r.base - p.first) * (r.base - p.first)) AS DOUBLE) AS sxx,
-                  CAST(sum(r.sxy + (r.base - p.first) * r.blocks) AS DOUBLE) AS sxy, CAST(sum(r.syy) AS DOUBLE) AS syy
+                  CAST(sum(r.sxy + (r.base - p.first) * r.blocks) AS DOUBLE) AS sxy, CAST(sum(r.syy) AS DOUBLE) AS syy,
+                  CASE WHEN count(r.sxy) = count(*) AND count(r.syy) = count(*) THEN 1 ELSE 0 END AS is_whole
            FROM ({rows}) r JOIN p ON p.process_id = r.process_id GROUP BY r.service, r.site_id, r.stack_id, r.process_id, r.host),
-     d AS (SELECT service, site_id, stack_id, process_id, host, sample_period, n, bytes, blocks, n * sxy - sx * sy AS dxy, n * sxx - sx * sx AS dxx, n * syy - sy * sy AS dyy FROM s),
+     d AS (SELECT service, site_id, stack_id, process_id, host, sample_period, n, bytes, blocks, is_whole, n * sxy - sx * sy AS dxy, n * sxx - sx * sx AS dxx, n * syy - sy * sy AS dyy FROM s),
      f AS (SELECT service, site_id, process_id, host, sample_period, bytes, blocks, CASE WHEN dxx > 0e0 THEN 3600e0 * dxy / dxx ELSE 0e0 END AS blocks_per_hour,
-                  CASE WHEN dxx > 0e0 AND dyy > 0e0 AND n >= CAST({slots} AS DOUBLE) THEN dxy * dxy / (dxx * dyy) ELSE 0e0 END AS r2 FROM d),
+                  CASE WHEN is_whole = 1 AND dxx > 0e0 AND dyy > 0e0 AND n >= CAST({slots} AS DOUBLE) THEN dxy * dxy / (dxx * dyy) ELSE 0e0 END AS r2 FROM d),
      g AS (SELECT service, site_id, process_id, host, sample_period, bytes, blocks, blocks_per_hour, r2,
                   CASE WHEN r2 >= {r2} AND blocks_per_hour >= {rate} THEN 1 ELSE 0 END AS leaks FROM f),
      best AS (SELECT service, site_id, count(DISTINCT CASE WHEN leaks = 1 THEN host END) AS hosts, count(DISTINCT host) AS hosts_seen,

@@ -11,9 +11,15 @@
 //! of its own, a child that gets one JSON line and answers one ([`protocol`]): its crashes and its memory are not ours, and this crate needs no engine to be built.
 #![forbid(unsafe_code)]
 
+mod duckdb;
+mod engine;
+mod error;
+mod fleet_lake;
 mod fleet_timeline;
 pub mod label_filter;
+mod library;
 mod literal;
+mod local_files;
 mod part;
 mod profile;
 pub mod protocol;
@@ -21,8 +27,16 @@ pub mod questions;
 pub mod schema;
 mod scope;
 mod slot_choice;
+mod time;
 
+pub use duckdb::{DUCKDB_PROGRAM, DuckDbProgram};
+pub use engine::{EngineLimits, FleetEngine};
+pub use error::FleetError;
+pub use fleet_lake::{FleetAnswer, FleetLake, LakeContents};
 pub use fleet_timeline::{FleetBand, FleetLabels, FleetTimeline, fleet_timeline};
+pub use library::{LIBRARY_PACKAGE, LibraryFile, check_library, installed_library};
 pub use part::{FleetPart, PartProgress};
 pub use profile::{OTHER_SITES, ProfileSlots, profile, service_frame};
+pub use protocol::EngineAnswer;
 pub use scope::FleetScope;
+pub use time::{TIME_FORMS, parse_age, parse_time, slot_in_words};

@@ -61,7 +61,7 @@ impl SiteTable {
             format!(
                 "SELECT service, version, region, host, pid, process_id, stack_id, site_id, sample_period, slot AS base, CAST(1 AS BIGINT) AS n, \
                  live_bytes AS bytes, live_blocks AS blocks, CAST(0 AS BIGINT) AS sx, CAST(0 AS BIGINT) AS sxx, CAST(0 AS BIGINT) AS sxy, \
-                 live_blocks * live_blocks AS syy FROM {table} WHERE {}",
+                 CASE WHEN live_blocks < 3000000000 THEN live_blocks * live_blocks END AS syy FROM {table} WHERE {}",
                 scope.sql(ScopeOf::Sites)
             )
         };

@@ -41,6 +41,11 @@ impl FleetScope {
         if parts.is_empty() { "1 = 1".into() } else { parts.join(" AND ") }
     }
 
+    /// The condition on rows of `processes`, in SQL.
+    pub fn process_condition(&self) -> String {
+        self.sql(ScopeOf::Processes)
+    }
+
     /// The scope in whole hours that contains this one.
     pub fn in_whole_hours(&self) -> Self {
         let down = |time: i64| time - time.rem_euclid(3600);

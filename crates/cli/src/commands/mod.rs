@@ -8,6 +8,7 @@ pub mod completions;
 pub mod connect;
 pub mod diff;
 pub mod export;
+pub mod fleet;
 pub mod growth;
 pub mod image;
 pub mod import;

@@ -1,7 +1,7 @@
 //! `highwater image eval`: runs a Motoko script over images, in a separate process.
 
-use super::script_program::PROGRAM;
-use super::{latest, script_program};
+use super::latest;
+use super::script_program::{PROGRAM, SCRIPTS};
 use crate::failure::{Failure, reason};
 use crate::output::{Output, say};
 use crate::print::text::printable;
@@ -80,10 +80,10 @@ impl EvalArgs {
     /// Runs the script, and prints its result.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         if self.install {
-            let program = script_program::install(self.from.as_deref())?;
+            let program = SCRIPTS.install(self.from.as_deref())?;
             return output.text(&format!("{} runs scripts now\n", program.display()));
         }
-        let program = script_program::find()?;
+        let program = SCRIPTS.find()?;
         let mut command = Command::new(&program);
         let images = if self.parse { Vec::new() } else { self.images()? };
         for (index, image) in images.iter().enumerate() {

@@ -1,0 +1,266 @@
+//! What all questions have in common: the lake, the part of it, the engine, and how the answer is shown.
+
+use super::install::ENGINE;
+use super::rows::AnswerRow;
+use crate::failure::Failure;
+use crate::output::{Output, say, warn};
+use crate::print::bytes::counted;
+use crate::print::heading::Heading;
+use crate::print::table::Table;
+use crate::size::parse_bytes;
+use clap::Args;
+use highwater_fleet::label_filter::{FleetLabel, LabelFilter, label_passes};
+use highwater_fleet::questions::SiteTable;
+use highwater_fleet::{
+    DuckDbProgram, EngineLimits, FleetAnswer, FleetEngine, FleetError, FleetLake, FleetScope, TIME_FORMS, parse_time,
+    slot_in_words,
+};
+use highwater_lake::Lake;
+use highwater_lake::store::{FolderStore, LakeStore};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Beyond, an answer is cut, and says so.
+pub const MOST_ROWS: u64 = 1_000_000;
+/// The default number of rows of a table for people.
+const DEFAULT_ROWS: usize = 20;
+
+/// The lake, and the part of it that a question is about.
+#[derive(Debug, Args)]
+pub struct FleetAskArgs {
+    /// The lake: a folder
+    #[arg(value_name = "LAKE")]
+    lake: String,
+    /// From when on: 90m, 2h or 7d before now, 2026-11-18, or 2026-11-18T09:30:00Z
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+    since: Option<i64>,
+    /// Until when, in the same forms
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+    until: Option<i64>,
+    /// Only some processes: service=checkout, 'region!=eu-west-1', 'host=web-*', version, container, pid, process. Values of one label are alternatives, different
+    /// labels must all pass
+    #[arg(long = "where", value_name = "FILTER")]
+    filters: Vec<LabelFilter>,
+    /// Print one JSON document ("schema": 2) instead of text
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    engine: FleetEngineArgs,
+}
+
+/// What a question may take.
+#[derive(Debug, Args)]
+pub struct FleetEngineArgs {
+    /// Memory that the engine may take; what does not fit is written to the temporary folder [default: 512MiB]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    memory: Option<u64>,
+    /// Threads that it may use [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    threads: Option<u32>,
+    /// Seconds after which it gives up; 0 for never
+    #[arg(long, value_name = "N", default_value_t = 600)]
+    seconds: u64,
+}
+
+/// How many rows an answer has.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct FleetRowsArgs {
+    /// How many rows; 0 for all [default: 20, with --json all]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+}
+
+impl FleetRowsArgs {
+    /// The number of rows; 0 for all.
+    pub fn rows(self, is_json: bool) -> usize {
+        self.top.unwrap_or(if is_json { 0 } else { DEFAULT_ROWS })
+    }
+}
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() as i64)
+}
+
+/// A time on the command line.
+pub fn time(text: &str) -> Result<i64, String> {
+    parse_time(text, now()).ok_or_else(|| format!("'{text}' is no time: {TIME_FORMS}"))
+}
+
+impl From<FleetError> for Failure {
+    fn from(error: FleetError) -> Self {
+        Self::fault(error)
+    }
+}
+
+/// A question with its lake.
+pub struct FleetAsked<'a> {
+    args: &'a FleetAskArgs,
+    /// The lake.
+    pub lake: FleetLake,
+    /// The part of it.
+    pub scope: FleetScope,
+}
+
+impl FleetAskArgs {
+    /// Opens the lake and finds the engine.
+    pub fn open(&self) -> Result<FleetAsked<'_>, Failure> {
+        let scope = scope_of(self.since, self.until, &self.filters)?;
+        let standard = EngineLimits::default();
+        let limits = EngineLimits {
+            memory_bytes: self.engine.memory.unwrap_or(standard.memory_bytes),
+            threads: self.engine.threads.unwrap_or(standard.threads),
+            seconds: self.engine.seconds,
+        };
+        Ok(FleetAsked { args: self, lake: open_lake(Path::new(&self.lake), limits)?, scope })
+    }
+}
+
+/// The part of a fleet that arguments name.
+pub fn scope_of(since: Option<i64>, until: Option<i64>, filters: &[LabelFilter]) -> Result<FleetScope, Failure> {
+    if since.zip(until).is_some_and(|(since, until)| since >= until) {
+        return Err(Failure::Usage("--since is not before --until".into()));
+    }
+    Ok(FleetScope { since, until, labels: filters.to_vec() })
+}
+
+/// Opens a lake and finds the engine.
+pub fn open_lake(path: &Path, limits: EngineLimits) -> Result<FleetLake, Failure> {
+    let store: Arc<dyn LakeStore> = Arc::new(FolderStore::new(path));
+    let lake = Lake::open(store).map_err(Failure::fault)?;
+    let engine: Box<dyn FleetEngine> = Box::new(DuckDbProgram::new(ENGINE.find()?));
+    Ok(FleetLake::new(lake, engine, limits))
+}
+
+impl FleetAsked<'_> {
+    /// The answer to a text. Files that cannot be used are named.
+    pub fn ask(&self, sql: &str, scope: &FleetScope, max_rows: u64) -> Result<FleetAnswer, Failure> {
+        let found = self.lake.ask(sql, scope, max_rows, &|| true)?;
+        found.left_out.iter().for_each(|line| warn(&format!("left out: {line}")));
+        if found.answer.truncated {
+            warn(&format!("there are more than {}: the rest is left out", counted(max_rows, "row")));
+        }
+        Ok(found)
+    }
+
+    /// The JSON document of an answer. Identities have 64 bits, and are texts, because many programs read numbers with 53.
+    pub fn document(&self, command: &str, scope: &FleetScope, table: Option<SiteTable>, found: &FleetAnswer) -> Value {
+        let rows: Vec<Value> = found.answer.objects().map(with_text_ids).collect();
+        let filters: Vec<String> = scope.labels.iter().map(LabelFilter::to_string).collect();
+        let mut document = json!({
+            "command": command,
+            "lake": self.args.lake,
+            "since": scope.since,
+            "until": scope.until,
+            "where": filters,
+            "files": found.files,
+            "left_out": found.left_out,
+            "truncated": found.answer.truncated,
+            "rows": rows,
+        });
+        if let Some(table) = table {
+            document["table"] = table.name().into();
+        }
+        document
+    }
+
+    /// Prints a table under a heading, or why there are no rows.
+    pub fn print(
+        &self,
+        output: &mut Output,
+        found: &FleetAnswer,
+        mut head: Heading,
+        scope: &FleetScope,
+        table: &Table,
+    ) -> Result<(), Failure> {
+        if found.answer.rows.is_empty() {
+            return self.print_nothing(output, scope, "nothing in the lake answers this question");
+        }
+        if !scope.labels.is_empty() {
+            let filters: Vec<String> = scope.labels.iter().map(LabelFilter::to_string).collect();
+            head.line("only", filters.join(", "));
+        }
+        if scope.since.is_some() || scope.until.is_some() {
+            head.line("time", span(scope));
+        }
+        if found.answer.objects().any(|row| AnswerRow(row).is_estimate()) {
+            head.line("sampled", "figures with ~ are estimates: some processes count only samples of their blocks");
+        }
+        output.text(&head.render(output.paint, output.width))?;
+        output.text(&format!("\n{}", table.render(output.paint, output.width)))
+    }
+
+    /// Why an answer has no rows.
+    pub fn print_nothing(&self, output: &mut Output, scope: &FleetScope, otherwise: &str) -> Result<(), Failure> {
+        let contents = self.lake.contents()?;
+        let Some((first, last)) = contents.days else {
+            return output.line("The lake has no rows yet.");
+        };
+        let services: Vec<&str> = contents.services.iter().map(String::as_str).collect();
+        let wanted = |service: &&str| label_passes(&scope.labels, FleetLabel::Service, service);
+        let counted_sql = "SELECT count(*) AS n FROM processes";
+        let in_scope = format!("{counted_sql} WHERE {}", scope.process_condition());
+        let count = self.lake.ask(&in_scope, scope, 1, &|| true)?;
+        let count = count.answer.rows.first().and_then(|row| row.first()).and_then(Value::as_i64).unwrap_or(0);
+        let reason = match count {
+            0 if !services.is_empty() && !services.iter().any(|service| wanted(&service)) => {
+                format!("no service passes the filter; the lake has {}", listed(&services))
+            }
+            0 => {
+                let days =
+                    if first == last { format!("the day {first}") } else { format!("the days {first} to {last}") };
+                let services = if services.is_empty() {
+                    String::new()
+                } else {
+                    format!(", of the services {}", listed(&services))
+                };
+                format!("no process was seen in this part; the lake has {days}{services}")
+            }
+            _ => otherwise.to_owned(),
+        };
+        output.line(&format!("No rows: {reason}."))
+    }
+
+    /// The table that has the figures, and the scope in which it is asked. Says so if hours take the place of slots.
+    pub fn site_table(&self, scope: &FleetScope) -> Result<(SiteTable, FleetScope), Failure> {
+        let (table, wider) = self.lake.site_table(scope)?;
+        if wider != *scope {
+            say(&format!("whole hours are counted, because slots are not kept that long: {}", span(&wider)));
+        }
+        Ok((table, wider))
+    }
+}
+
+/// The line of a heading that says which table was read.
+pub fn table_in_words(table: SiteTable) -> &'static str {
+    match table {
+        SiteTable::Minutes => "every slot (sites)",
+        SiteTable::Hours => "sums by hour (sites_hour)",
+    }
+}
+
+fn listed(names: &[&str]) -> String {
+    const SHOWN: usize = 10;
+    let mut text = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN {
+        text.push_str(&format!(" and {} more", names.len() - SHOWN));
+    }
+    text
+}
+
+/// A span of time for people.
+fn span(scope: &FleetScope) -> String {
+    let since = scope.since.map(|since| format!("from {}", slot_in_words(since)));
+    let until = scope.until.map(|until| format!("to {}", slot_in_words(until)));
+    since.into_iter().chain(until).collect::<Vec<_>>().join(" ")
+}
+
+fn with_text_ids(row: Value) -> Value {
+    let Value::Object(members) = row else { return row };
+    let text = |(name, value): (String, Value)| {
+        let value = if name.ends_with("_id") && value.is_i64() { Value::String(value.to_string()) } else { value };
+        (name, value)
+    };
+    Value::Object(members.into_iter().map(text).collect::<Map<String, Value>>())
+}

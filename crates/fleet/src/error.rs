@@ -1,0 +1,49 @@
+//! Why a question has no answer.
+
+use highwater_lake::LakeError;
+use std::io;
+
+/// Why a question has no answer. Each is one line for the user.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// The lake cannot be read.
+    #[error(transparent)]
+    Lake(#[from] LakeError),
+    /// The engine's program cannot be started.
+    #[error("{program}: cannot be started: {error}")]
+    Start {
+        /// The program.
+        program: String,
+        /// The error.
+        error: io::Error,
+    },
+    /// The engine's program was killed, or crashed.
+    #[error("the engine was ended by signal {0}{why}", why = if *.0 == 9 { ": perhaps this machine ran out of memory" } else { "" })]
+    Killed(i32),
+    /// The engine ended without an answer.
+    #[error("the engine ended without an answer{0}")]
+    Silent(String),
+    /// The engine says why it has no answer.
+    #[error("{0}")]
+    Engine(String),
+    /// The engine's answer does not have the columns or types of the question.
+    #[error("the engine's answer cannot be read")]
+    BadAnswer,
+    /// More than can be shown.
+    #[error("{0}")]
+    TooLarge(String),
+    /// There are no rows.
+    #[error("the lake has no rows for this question")]
+    Empty,
+    /// The client went away.
+    #[error("the question was cancelled")]
+    Cancelled,
+    /// A folder for links to local copies cannot be made.
+    #[error("{path}: {error}")]
+    Links {
+        /// The folder or link.
+        path: String,
+        /// The error.
+        error: io::Error,
+    },
+}

@@ -1,0 +1,248 @@
+//! A lake with an engine: which files a question reads, and its answer.
+//!
+//! Files of a lake may come from anyone. An engine fails on the first bad one, or takes the types of its columns from it. So the footer of each file is read here
+//! before an engine sees it, and bad files are left out, with a line each. A file whose footer is good may have damaged rows: the engine names it then, and it is left out too.
+
+use crate::engine::{EngineLimits, FleetEngine};
+use crate::error::FleetError;
+use crate::label_filter::{FleetLabel, label_passes};
+use crate::local_files::LocalFiles;
+use crate::protocol::{EngineAnswer, EngineRequest, TableFiles};
+use crate::questions::SiteTable;
+use crate::schema::{columns, views};
+use crate::scope::FleetScope;
+use highwater_lake::keys::{FileState, LakeKey};
+use highwater_lake::rows::{HourRow, ProcessRow, ServiceFrame, SiteRow, StackRow};
+use highwater_lake::store::{StoreError, StoredFile};
+use highwater_lake::{Day, Lake, LakeError, LakeFiles, SlotRange, Table};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+/// A compaction may delete files while they are read; then they are listed again.
+const TRIES: usize = 5;
+/// The most damaged files that are left out of one answer; beyond, something else is wrong.
+const MOST_DAMAGED: usize = 50;
+
+/// A lake, and the engine that answers questions about it.
+pub struct FleetLake {
+    lake: Lake,
+    engine: Box<dyn FleetEngine>,
+    limits: EngineLimits,
+    /// Whether a file is good, by key and tag: a viewer asks often, and files never change.
+    checked: Mutex<HashMap<(String, String), Option<String>>>,
+}
+
+/// An answer, and how it was found.
+#[derive(Clone, Debug, Default)]
+pub struct FleetAnswer {
+    /// The answer.
+    pub answer: EngineAnswer,
+    /// Files that could not be used, each with the reason.
+    pub left_out: Vec<String>,
+    /// The number of files that were read.
+    pub files: usize,
+}
+
+/// What a lake has, as far as the names of its files say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LakeContents {
+    /// The first and the last day of `processes`.
+    pub days: Option<(String, String)>,
+    /// The services of compacted files, in order.
+    pub services: Vec<String>,
+}
+
+impl FleetLake {
+    /// A lake and an engine.
+    pub fn new(lake: Lake, engine: Box<dyn FleetEngine>, limits: EngineLimits) -> Self {
+        Self { lake, engine, limits, checked: Mutex::default() }
+    }
+
+    /// The lake.
+    pub fn lake(&self) -> &Lake {
+        &self.lake
+    }
+
+    /// The answer to a text. Only files are read that can have rows of the scope; the text itself has its conditions.
+    pub fn ask(
+        &self,
+        sql: &str,
+        scope: &FleetScope,
+        max_rows: u64,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<FleetAnswer, FleetError> {
+        let mut damaged: BTreeMap<String, String> = BTreeMap::new();
+        let mut tries = 0;
+        loop {
+            let listed = self.listed(sql, scope)?;
+            let mut found = FleetAnswer::default();
+            let mut good: BTreeMap<Table, LakeFiles> = BTreeMap::new();
+            let mut is_gone = false;
+            for (table, files) in listed {
+                let mut kept = LakeFiles::default();
+                for (list, into) in [(files.compacted, &mut kept.compacted), (files.incoming, &mut kept.incoming)] {
+                    for file in list {
+                        match self.problem(table, &file, &damaged) {
+                            Ok(None) => into.push(file),
+                            Ok(Some(line)) => found.left_out.push(line),
+                            Err(LakeError::Store(StoreError::NotFound(_))) => is_gone = true,
+                            Err(error) => return Err(error.into()),
+                        }
+                    }
+                }
+                good.insert(table, kept);
+            }
+            tries += 1;
+            if is_gone && tries < TRIES {
+                continue;
+            }
+            found.files = good.values().map(|files| files.compacted.len() + files.incoming.len()).sum();
+            let local = match LocalFiles::new(self.lake.store(), &good) {
+                Err(FleetError::Lake(LakeError::Store(StoreError::NotFound(_)))) if tries < TRIES => continue,
+                made => made?,
+            };
+            match self.engine.ask(&self.request(sql, &local, max_rows), go_on) {
+                Ok(answer) => return Ok(FleetAnswer { answer, ..found }),
+                Err(FleetError::Engine(line)) => match local.named_in(&line) {
+                    Some((key, path)) if !path.exists() && tries < TRIES => drop(key),
+                    Some((key, _)) if damaged.len() < MOST_DAMAGED => {
+                        let reason = format!("{key}: damaged: {}", line.replace(&local.base(), ""));
+                        damaged.insert(key, reason);
+                    }
+                    _ => return Err(FleetError::Engine(line)),
+                },
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn request(&self, sql: &str, local: &LocalFiles, max_rows: u64) -> EngineRequest {
+        let mut views = views();
+        views.retain(|name, _| local.tables().contains_key(name.as_str()));
+        let table = |(name, (compacted, incoming)): (&'static str, &(Vec<String>, Vec<String>))| {
+            let files = TableFiles { columns: columns(name), compacted: compacted.clone(), incoming: incoming.clone() };
+            (name.to_owned(), files)
+        };
+        EngineRequest {
+            tables: local.tables().iter().map(|(name, files)| table((name, files))).collect(),
+            base: local.base(),
+            views,
+            sql: sql.to_owned(),
+            max_rows,
+            memory_bytes: self.limits.memory_bytes,
+            threads: self.limits.threads,
+            seconds: self.limits.seconds,
+        }
+    }
+
+    /// The files of all tables that a text names.
+    fn listed(&self, sql: &str, scope: &FleetScope) -> Result<BTreeMap<Table, LakeFiles>, FleetError> {
+        let text = sql.to_ascii_lowercase();
+        let words: BTreeSet<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        let names = |table: Table, suffix: &str| words.contains(format!("{table}{suffix}").as_str());
+        for _ in 0..TRIES {
+            let before = self.lake.files(Table::SitesHour, range(scope))?;
+            let mut listed = BTreeMap::new();
+            for table in Table::ALL {
+                let (all, compacted, incoming) =
+                    (names(table, ""), names(table, "_compacted"), names(table, "_incoming"));
+                if !(all || compacted || incoming) {
+                    continue;
+                }
+                let mut files = self.lake.files(table, range(scope))?;
+                if !all && !compacted {
+                    files.compacted.clear();
+                }
+                files.compacted.retain(|file| service_passes(file, scope));
+                listed.insert(table, files);
+            }
+            // The roll-up and the slots that are not in it yet are two listings: together they are complete only if no compaction ended between them.
+            let is_mixed = listed.contains_key(&Table::SitesHour) && listed.contains_key(&Table::Sites);
+            if !is_mixed || self.lake.files(Table::SitesHour, range(scope))? == before {
+                return Ok(listed);
+            }
+        }
+        Err(LakeError::Unsteady(self.lake.store().name().to_owned()).into())
+    }
+
+    /// Why a file cannot be used; `None` if it can.
+    fn problem(
+        &self,
+        table: Table,
+        file: &StoredFile,
+        damaged: &BTreeMap<String, String>,
+    ) -> Result<Option<String>, LakeError> {
+        if let Some(line) = damaged.get(&file.key) {
+            return Ok(Some(line.clone()));
+        }
+        let name = (file.key.clone(), file.tag.clone());
+        let checked = || self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = checked().get(&name) {
+            return Ok(known.clone());
+        }
+        let opened = match table {
+            Table::Sites => self.lake.read::<SiteRow>(file).map(drop),
+            Table::SitesHour => self.lake.read::<HourRow>(file).map(drop),
+            Table::Processes => self.lake.read::<ProcessRow>(file).map(drop),
+            Table::Stacks => self.lake.read::<StackRow>(file).map(drop),
+            Table::Frames => self.lake.read::<ServiceFrame>(file).map(drop),
+        };
+        let problem = match opened {
+            Ok(()) => None,
+            Err(error @ LakeError::File { .. }) => Some(error.to_string()),
+            Err(error) => return Err(error),
+        };
+        checked().insert(name, problem.clone());
+        Ok(problem)
+    }
+
+    /// The table for a question that sums over time, and its scope.
+    ///
+    /// The roll-up by hour is much smaller and has the same sums. It is used if the scope has whole hours, or begins before the slots that are kept; then the scope is
+    /// widened to whole hours.
+    pub fn site_table(&self, scope: &FleetScope) -> Result<(SiteTable, FleetScope), FleetError> {
+        let (hours, slots) =
+            (self.lake.files(Table::SitesHour, range(scope))?, self.lake.files(Table::Sites, range(scope))?);
+        let parts = |files: &[StoredFile]| -> BTreeSet<(i64, String)> {
+            let part =
+                |file: &StoredFile| Some((LakeKey::parse(&file.key)?.hour, file.key.split_once('/')?.1.to_owned()));
+            files.iter().filter(|file| service_passes(file, scope)).filter_map(part).collect()
+        };
+        let (hours, slots_compacted) = (parts(&hours.compacted), parts(&slots.compacted));
+        let incoming = slots.incoming.iter().filter_map(|file| LakeKey::parse(&file.key));
+        let first_slot = slots_compacted.iter().map(|(hour, _)| *hour).chain(incoming.map(|key| key.hour)).min();
+        let is_older = hours.iter().next().is_some_and(|(hour, _)| first_slot.is_none_or(|first| *hour < first));
+        let is_complete = !hours.is_empty() && slots_compacted.is_subset(&hours);
+        match is_older || (is_complete && scope.has_whole_hours()) {
+            true => Ok((SiteTable::Hours, scope.in_whole_hours())),
+            false => Ok((SiteTable::Minutes, scope.clone())),
+        }
+    }
+
+    /// What the lake has at all: for a question without rows.
+    pub fn contents(&self) -> Result<LakeContents, FleetError> {
+        let files = self.lake.files(Table::Processes, SlotRange::ALL)?;
+        let keys = files.compacted.iter().chain(&files.incoming).filter_map(|file| LakeKey::parse(&file.key));
+        let (mut days, mut services): (BTreeSet<Day>, BTreeSet<String>) = Default::default();
+        for key in keys {
+            days.insert(key.day());
+            if let FileState::Compacted { service, .. } = key.state {
+                services.insert(service);
+            }
+        }
+        let days = days.first().zip(days.last()).map(|(first, last)| (first.text(), last.text()));
+        Ok(LakeContents { days, services: services.into_iter().collect() })
+    }
+}
+
+fn range(scope: &FleetScope) -> SlotRange {
+    SlotRange { from: scope.since.unwrap_or(i64::MIN), until: scope.until.unwrap_or(i64::MAX) }
+}
+
+/// Whether a compacted file can have rows of a scope, by the service in its path.
+fn service_passes(file: &StoredFile, scope: &FleetScope) -> bool {
+    match LakeKey::parse(&file.key).map(|key| key.state) {
+        Some(FileState::Compacted { service, .. }) => label_passes(&scope.labels, FleetLabel::Service, &service),
+        _ => true,
+    }
+}
