@@ -237,7 +237,7 @@ test("a saved page has the fleet, and says what it does not have", async () => {
 });
 
 test("a lake opens with some processes and some time only", async () => {
-  const part = await viewer([lake], { options: ["--where", "service=checkout", "--where", "version=1.42.0", "--until", String(START + 600)] });
+  const part = await viewer([lake], { options: ["--where", "service=checkout", "--where", "version=1.42.0", "--until", new Date((START + 600) * 1000).toISOString().replace(".000", "")] });
   const own = await page(part);
   assert.equal((await figures(own))["fleet-latest"], counted.by_slot_version[START + 540]["1.42.0"]);
   await own.done();
