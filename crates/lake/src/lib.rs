@@ -30,6 +30,7 @@ pub mod store;
 mod error;
 mod incoming;
 mod lake;
+mod named_site;
 mod records;
 mod scratch;
 mod table;
@@ -38,6 +39,7 @@ pub use error::LakeError;
 pub use incoming::{IncomingFile, incoming_files};
 pub use keys::{Day, SlotRange};
 pub use lake::{Lake, LakeFiles};
+pub use named_site::NamedSite;
 pub use table::Table;
 
 /// The version of the schema, in `lake.json`.
