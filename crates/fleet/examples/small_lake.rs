@@ -69,11 +69,18 @@ impl LakeMaker {
                 .map(|(depth, function)| FrameRow {
                     depth: depth as i32,
                     function: (*function).to_owned(),
-                    file: if depth == 0 { String::new() } else { format!("/src/{}.rs", function.to_lowercase().replace("::", "_")) },
+                    file: if depth == 0 {
+                        String::new()
+                    } else {
+                        format!("/src/{}.rs", function.to_lowercase().replace("::", "_"))
+                    },
                     line: if depth == 0 { 0 } else { 10 + depth as i32 },
                     module: if depth == 0 { "libc.so.6".to_owned() } else { "checkout".to_owned() },
                     // The code moves from version to version, its names do not.
-                    build_id: format!("{:x}", labels.version.len() + labels.version.bytes().map(usize::from).sum::<usize>()),
+                    build_id: format!(
+                        "{:x}",
+                        labels.version.len() + labels.version.bytes().map(usize::from).sum::<usize>()
+                    ),
                     ..FrameRow::default()
                 })
                 .collect();

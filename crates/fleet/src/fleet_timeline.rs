@@ -72,7 +72,12 @@ pub struct FleetLabels {
 }
 
 /// What a part of the fleet held over time. `by` is the name of a column.
-pub fn fleet_timeline(part: &FleetPart<'_>, by: &'static str, bins: usize, top: usize) -> Result<FleetTimeline, FleetError> {
+pub fn fleet_timeline(
+    part: &FleetPart<'_>,
+    by: &'static str,
+    bins: usize,
+    top: usize,
+) -> Result<FleetTimeline, FleetError> {
     part.progress(0.1, "finding slots")?;
     let (all, period) = slot_totals(part)?;
     let chosen = chosen_slots(&all, bins);
@@ -100,7 +105,13 @@ pub fn fleet_timeline(part: &FleetPart<'_>, by: &'static str, bins: usize, top: 
 }
 
 impl FleetTimeline {
-    fn add_bands(&mut self, part: &FleetPart<'_>, by: &str, chosen: &[SlotTotal], top: usize) -> Result<(), FleetError> {
+    fn add_bands(
+        &mut self,
+        part: &FleetPart<'_>,
+        by: &str,
+        chosen: &[SlotTotal],
+        top: usize,
+    ) -> Result<(), FleetError> {
         let values = [("by", by), ("slots", &slot_list(chosen)), ("limit", &limit(top as u64))];
         let answer = part.ask(include_str!("../sql/bands.sql"), &values, (top as u64 + 1) * chosen.len() as u64)?;
         for row in &answer.rows {
@@ -124,7 +135,8 @@ impl FleetTimeline {
     }
 
     fn add_labels(&mut self, part: &FleetPart<'_>) -> Result<(), FleetError> {
-        let answer = part.ask(include_str!("../sql/labels.sql"), &[("limit", &limit(MOST_LABELS + 1))], MOST_LABELS + 1)?;
+        let answer =
+            part.ask(include_str!("../sql/labels.sql"), &[("limit", &limit(MOST_LABELS + 1))], MOST_LABELS + 1)?;
         self.labels_left_out = answer.rows.len() as u64 > MOST_LABELS;
         for row in answer.rows.iter().take(MOST_LABELS as usize) {
             self.labels.push(FleetLabels {

@@ -43,7 +43,9 @@ pub enum ProfileSlots {
 pub fn slot_totals(part: &FleetPart<'_>) -> Result<(Vec<SlotTotal>, i64), FleetError> {
     let answer = part.ask(include_str!("../sql/slots.sql"), &[("limit", &limit(MOST_SLOTS + 1))], MOST_SLOTS + 1)?;
     if answer.rows.len() as u64 > MOST_SLOTS {
-        return Err(FleetError::TooLarge(format!("the time range has more than {MOST_SLOTS} slots: choose a shorter one")));
+        return Err(FleetError::TooLarge(format!(
+            "the time range has more than {MOST_SLOTS} slots: choose a shorter one"
+        )));
     }
     let mut period = 0;
     let mut totals = Vec::with_capacity(answer.rows.len());
@@ -73,9 +75,12 @@ pub fn profile(part: &FleetPart<'_>, slots: ProfileSlots, title: &str) -> Result
     let listed = slot_list(&chosen);
     let most = (MOST_FIGURES / chosen.len() as u64).clamp(1, MOST_SITES);
     let most_rows = (most + MOST_SERVICES) * chosen.len() as u64;
-    let figures = part.ask(include_str!("../sql/profile.sql"), &[("slots", &listed), ("limit", &limit(most))], most_rows)?;
+    let figures =
+        part.ask(include_str!("../sql/profile.sql"), &[("slots", &listed), ("limit", &limit(most))], most_rows)?;
     if figures.truncated {
-        return Err(FleetError::TooLarge(format!("there are more than {MOST_SERVICES} services: choose some with --where")));
+        return Err(FleetError::TooLarge(format!(
+            "there are more than {MOST_SERVICES} services: choose some with --where"
+        )));
     }
     part.progress(0.7, "reading the stacks")?;
     let frames = frames_of(part, &figures)?;

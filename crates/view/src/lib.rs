@@ -46,6 +46,6 @@ pub use http::server::{Server, Stop};
 pub use save::SavedPage;
 pub use source_code::{Editor, NoEditor, NoSourceDir, SourceCode, SourceDir};
 pub use sources::{
-    FileKind, Files, LakeOpener, LiveProcess, LiveProcesses, LiveSnapshot, LiveTimeline, OpenedFile, Opener, OwnSnapshot, Plain,
-    ProcessKey, Sources, Special, TakenLook,
+    FileKind, Files, LakeOpener, LiveProcess, LiveProcesses, LiveSnapshot, LiveTimeline, OpenedFile, Opener,
+    OwnSnapshot, Plain, ProcessKey, Sources, Special, TakenLook,
 };

@@ -152,7 +152,12 @@ impl ViewArgs {
     /// Opens files of every kind, and lakes.
     fn files(&self) -> Result<Files, Failure> {
         let scope = scope_of(self.since, self.until, &self.labels)?;
-        let open = |path: &Path| open_lake(path, EngineLimits::default()).map_err(|failure| failure.to_string());
+        let open = |path: &Path| {
+            open_lake(path, EngineLimits::default()).map_err(|failure| match failure {
+                Failure::Fault(line) | Failure::Usage(line) => line,
+                _ => format!("{}: the lake cannot be opened", path.display()),
+            })
+        };
         Ok(Files::default().with_lakes(Box::new(open), scope))
     }
 

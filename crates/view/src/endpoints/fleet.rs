@@ -6,8 +6,7 @@ use crate::http::request::Request;
 use crate::sources::{Loaded, Sources, ViewedFleet};
 use highwater_fleet::label_filter::{FleetLabel, LabelFilter};
 use highwater_fleet::questions::{
-    FleetInstant, LeakRule, ProcessOrder, VersionPair, diff_sql, growth_sql, joint, leaks_sql,
-    processes_sql, top_sql,
+    FleetInstant, LeakRule, ProcessOrder, VersionPair, diff_sql, growth_sql, joint, leaks_sql, processes_sql, top_sql,
 };
 use highwater_fleet::{FleetScope, ProfileSlots};
 use highwater_query::QueryError;

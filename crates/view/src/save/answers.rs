@@ -104,7 +104,8 @@ impl ChosenSource {
     /// The chosen processes of a fleet, their time and their slot, as the page asks for them (`web/src/fleet/question.ts`).
     fn fleet_parameters(&self) -> Vec<(String, String)> {
         let mut parameters: Vec<_> = self.parameters.iter().filter(|(name, _)| name == "where").cloned().collect();
-        let mut add = |name: &str, value: Option<String>| parameters.extend(value.map(|value| (name.to_owned(), value)));
+        let mut add =
+            |name: &str, value: Option<String>| parameters.extend(value.map(|value| (name.to_owned(), value)));
         add("since", self.get("tree_from").map(str::to_owned));
         add("until", self.get("tree_to").and_then(|to| to.parse::<u64>().ok()).map(|to| (to + 1).to_string()));
         add("slot", self.get("tree_at").map(str::to_owned));

@@ -32,7 +32,8 @@ impl ViewedFleet {
 
     /// Opens a lake as a file.
     pub fn open(path: &Path, lake: FleetLake, scope: &FleetScope, work: &Work<'_>) -> Result<OpenedFile, QueryError> {
-        let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+        let name =
+            path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
         let fleet = Self { lake, scope: scope.clone(), name };
         let opened = fleet.profile(scope, ProfileSlots::Bins(Self::BINS), &fleet.name, work)?;
         Ok(OpenedFile { special: Box::new(fleet), ..opened })

@@ -244,7 +244,8 @@ impl Sources {
             let is_same = |known: Arc<Loaded>| known.kind == loaded.kind && known.snapshot_name == loaded.snapshot_name;
             source.path.is_none() && source.now().0.is_some_and(is_same)
         };
-        let known = self.list.read().unwrap_or_else(PoisonError::into_inner).iter().find(|source| same(source)).cloned();
+        let known =
+            self.list.read().unwrap_or_else(PoisonError::into_inner).iter().find(|source| same(source)).cloned();
         match known {
             Some(source) => {
                 source.state().loaded = Some(Arc::new(loaded));
