@@ -75,11 +75,10 @@ impl FleetFlamegraph {
             uncompressed: self.output.extension().is_some_and(|ending| ending == "pb"),
             recording: None,
         };
-        let mut write = |out: &mut dyn std::io::Write| match format.write() {
-            Write::Figures(write) | Write::Blocks(write) | Write::WithHistory(write) => {
-                write(&snapshot, &options, out).map(drop).map_err(Failure::fault)
+        let write = |out: &mut dyn std::io::Write| match format.write() {
+            Write::Figures(write) | Write::Blocks(write) | Write::WithHistory(write) | Write::Snapshot(write) => {
+                write(&snapshot, &options, out).map_err(Failure::fault)
             }
-            Write::Snapshot(write) => write(&snapshot, &options, out).map(drop).map_err(Failure::fault),
             Write::History(_) => {
                 let why = format!("{} holds a whole history, and a fleet has figures at single slots", format.key());
                 Err(Failure::Usage(why))
@@ -88,7 +87,7 @@ impl FleetFlamegraph {
         if to_stdout {
             return write(output.stream());
         }
-        write_file(&self.output, self.overwrite, |out| write(out))?;
+        write_file(&self.output, self.overwrite, write)?;
         let live = snapshot.accounts.totals().figures.live_bytes();
         if self.ask.json {
             return output.json(json!({
