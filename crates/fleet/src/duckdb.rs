@@ -25,12 +25,19 @@ const MOST_ERRORS: u64 = 64 << 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DuckDbProgram {
     program: PathBuf,
+    library: Option<PathBuf>,
 }
 
 impl DuckDbProgram {
     /// The program at a path.
     pub fn new(program: PathBuf) -> Self {
-        Self { program }
+        Self { program, library: None }
+    }
+
+    /// The same with a given library, wherever others are.
+    pub fn with_library(mut self, library: PathBuf) -> Self {
+        self.library = Some(library);
+        self
     }
 }
 
@@ -63,6 +70,7 @@ impl FleetEngine for DuckDbProgram {
     fn ask(&self, request: &EngineRequest, go_on: &dyn Fn() -> bool) -> Result<EngineAnswer, FleetError> {
         let mut command = Command::new(&self.program);
         command.arg("--watch").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.envs(self.library.iter().map(|library| ("HIGHWATER_DUCKDB", library)));
         let start = |error| FleetError::Start { program: self.program.display().to_string(), error };
         let mut engine = EngineChild { child: command.spawn().map_err(start)?, has_ended: false };
         let output = reader(engine.child.stdout.take(), MOST_ANSWER);
