@@ -161,7 +161,7 @@ test("the flame graph of the fleet at an instant has its services at the root, a
 test("labels narrow everything, and names stay names", async () => {
   await go(opened, `view=fleet&where=${encodeURIComponent(`service=${HOSTILE}`)}`);
   assert.equal((await figures(opened))["fleet-latest"], counted.by_slot_service[last][HOSTILE]);
-  assert.equal(await opened.locator(".fleet-view b:text-is('bold'), .stacked-legend b").count(), 0);
+  assert.equal(await opened.locator(".fleet-view b:text-is('bold'), .stacked-legend button b").count(), 0);
   assert.match((await rows(opened))[0].join(" "), /<script>alert\(1\)<\/script>/);
   await opened.getByLabel("region").selectOption("eu-west-1");
   await settled(opened);
