@@ -37,7 +37,7 @@ impl ProcessLabels {
         let attributes = variable("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
         let attribute = |name: &str| {
             let pairs = attributes.split(',').filter_map(|pair| pair.split_once('='));
-            let values =
+            let mut values =
                 pairs.filter(|(key, _)| key.trim() == name).filter_map(|(_, value)| percent_decoded(value.trim()));
             values.rfind(|value| !value.is_empty())
         };
