@@ -148,8 +148,13 @@ impl SourceKind {
 
     /// True if stacks have functions of compiled programs, as their symbols name them.
     pub fn is_native_code(&self) -> bool {
-        const NATIVE_CODE: [SourceKind; 5] =
-            [SourceKind::NATIVE, SourceKind::FLEET, SourceKind::new("heaptrack"), SourceKind::new("massif"), SourceKind::new("dhat")];
+        const NATIVE_CODE: [SourceKind; 5] = [
+            SourceKind::NATIVE,
+            SourceKind::FLEET,
+            SourceKind::new("heaptrack"),
+            SourceKind::new("massif"),
+            SourceKind::new("dhat"),
+        ];
         NATIVE_CODE.contains(self)
     }
 
