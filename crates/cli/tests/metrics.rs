@@ -111,7 +111,8 @@ fn labels_survive_any_name_and_the_strict_parser_reads_them() {
         let samples: serde_json::Value = serde_json::from_slice(&parsed.stdout).unwrap();
         let samples = samples.as_array().unwrap();
         let find = |name: &str, pid: u32| {
-            let is_it = |s: &&serde_json::Value| s[0] == name && s[1]["pid"] == pid.to_string();
+            let pid = pid.to_string();
+            let is_it = |s: &&serde_json::Value| s[0] == name && s[1]["pid"] == pid.as_str();
             samples.iter().find(is_it).unwrap_or_else(|| panic!("no {name} of {pid}"))
         };
         let sample = find("highwater_process_live_bytes", holder.pid);
