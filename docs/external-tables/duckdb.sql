@@ -9,8 +9,12 @@ CREATE OR REPLACE VIEW stack_files AS
 SELECT * FROM read_parquet('LAKE/stacks/*/*/*.parquet', hive_partitioning = true, hive_types = {'day': VARCHAR, 'service': VARCHAR});
 CREATE OR REPLACE VIEW frame_files AS
 SELECT * FROM read_parquet('LAKE/frames/*/*/*.parquet', hive_partitioning = true, hive_types = {'day': VARCHAR, 'service': VARCHAR});
--- The same stack is in many files: once for each day, service and version of names. Questions join one row of each.
+-- The same stack is in many files, one for each day and service. Questions join one row per site.
 CREATE OR REPLACE VIEW stacks AS
-SELECT site_id, min(function) AS function, min(type_name) AS type_name, min(stack) AS stack FROM stack_files GROUP BY site_id;
+SELECT site_id, min(function) AS function, max(type_name) AS type_name, min(stack) AS stack FROM stack_files GROUP BY site_id;
 CREATE OR REPLACE VIEW frames AS
-SELECT site_id, depth, min(function) AS function, min(file) AS file, min(line) AS line, min(module) AS module FROM frame_files GROUP BY site_id, depth;
+SELECT f.site_id AS site_id, f.depth AS depth, min(f.function) AS function, max(f.file) AS file, max(f.line) AS line,
+       max(f.module) AS module, max(f.build_id) AS build_id
+FROM frame_files f JOIN (SELECT site_id, min(stack_id) AS stack_id FROM frame_files GROUP BY site_id) c
+     ON c.site_id = f.site_id AND c.stack_id = f.stack_id
+GROUP BY f.site_id, f.depth;

@@ -1,8 +1,8 @@
 //! Any bytes as the response of a debuginfod server.
 #![no_main]
 
-use highwater_http::ServerUrl;
-use highwater_http::response::read_response;
+use highwater_http::client::ServerUrl;
+use highwater_http::client::response::read_response;
 use libfuzzer_sys::fuzz_target;
 use std::io::{Read, copy, sink};
 

@@ -115,6 +115,9 @@ def relation(spark, base, name, table, kind):
     schema = ", ".join(f"`{name}` {kind}" for name, kind in in_files + [(name, "STRING") for name in partitions])
     paths = [literal_path(path) for path in table[kind]]
     frame = spark.read.schema(schema).option("basePath", folder).parquet(*paths) if paths else spark.createDataFrame([], schema)
+    if kind == "compacted":
+        # Spark takes each %XX of a path for a character, though several of them are one in UTF-8. All characters but ASCII are escaped in paths.
+        frame = frame.selectExpr("* EXCEPT (service)", "decode(encode(service, 'ISO-8859-1'), 'UTF-8') AS service")
     return frame.select(*[name for name, _ in columns])
 
 

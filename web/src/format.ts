@@ -89,7 +89,7 @@ export function timeOfDay(ms: number, withSeconds = true): string {
   return `${then.getFullYear()}-${pad(then.getMonth() + 1)}-${pad(then.getDate())} ${clock}`;
 }
 
-/** An instant that many hosts share, in seconds since 1970: 11-17 12:30, or 12:30 within a day; of UTC, which is the same everywhere. */
+/** An instant that many hosts share, in seconds since 1970: 2026-11-17 12:30. Of UTC, which is the same everywhere. */
 export function utc(seconds: number, resolution = 3600): string {
   const text = new Date(seconds * 1000).toISOString();
   const day = text.slice(0, 10);

@@ -74,6 +74,8 @@ pub enum Command {
     Collector(commands::collector::CollectorArgs),
     /// Ship the memory of all live processes of this host to a lake of Parquet files, each minute
     Ship(commands::ship::Ship),
+    /// Keep a lake of Parquet files small and sound: compact, expire, info, check
+    Lake(commands::lake::LakeArgs),
     /// Receive the streams that programs send while they run
     Listen(commands::listen::Listen),
     /// Ask a program that offers its stream for it
@@ -138,7 +140,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
         "Analyse",
         &["report", "leaks", "growth", "diff", "block", "objects", "timeline", "processes", "view", "info", "check"],
     ),
-    ("Fleet", &["ship", "fleet"]),
+    ("Fleet", &["ship", "fleet", "lake"]),
     ("Convert", &["export", "import", "trim", "symbolize"]),
     ("Images", &["image"]),
     ("Shell", &["completions", "man", "help"]),

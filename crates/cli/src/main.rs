@@ -104,6 +104,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Snapshots(snapshots) => snapshots.run(&mut output),
         Command::Collector(collector) => collector.run(),
         Command::Ship(ship) => ship.run(),
+        Command::Lake(lake) => lake.run(&mut output),
         Command::Listen(listen) => listen.run(),
         Command::Connect(connect) => connect.run(),
         Command::Report(report) => report.run(&mut output),

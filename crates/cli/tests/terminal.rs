@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use support::{HIGHWATER, Place, Run, in_the_kitchen};
 
 const COMMANDS: &[&str] = &[
+    "lake",
     "fleet",
     "block",
     "processes",

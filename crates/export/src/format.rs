@@ -1,6 +1,8 @@
 //! The output formats.
 
-use crate::{csv, dhat, events, firefox, flamegraph, folded, json, memtrace, otlp, pprof, snapshot, speedscope};
+use crate::{
+    csv, dhat, events, firefox, flamegraph, folded, json, memtrace, otlp, parquet, pprof, snapshot, speedscope,
+};
 use highwater_formats::flamegraph::FlameGraphError;
 use highwater_model::groups::{Keep, Metric};
 use highwater_model::{Naming, Snapshot};
@@ -18,6 +20,7 @@ pub static EXPORTS: &[&dyn ExportFormat] = &[
     &dhat::DhatExport,
     &json::JsonExport,
     &csv::CsvExport,
+    &parquet::ParquetExport,
     &memtrace::MemtraceExport,
     &snapshot::SnapshotExport,
     &events::EventTextExport,

@@ -19,6 +19,7 @@ mod json;
 mod json_stream;
 mod memtrace;
 mod otlp;
+mod parquet;
 mod pprof;
 mod snapshot;
 mod speedscope;

@@ -7,8 +7,8 @@ use crate::error::FleetError;
 use crate::part::FleetPart;
 use crate::protocol::EngineAnswer;
 use crate::slot_choice::{SlotTotal, chosen_slots, settled};
-use highwater_input::{Problems, Profile, ProfileSite, ProfileState};
-use highwater_model::{Catalog, Damage, FrameText, KnownFigures, Nanos, Source, SourceKind, StackId};
+use highwater_input::{Profile, ProfileSite, ProfileState};
+use highwater_model::{Catalog, FrameText, KnownFigures, Nanos, Source, SourceKind, StackId};
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -21,6 +21,8 @@ const MOST_SLOTS: u64 = 180_000;
 const MOST_SITES: u64 = 50_000;
 /// The most services, each of which may have a row for its other sites.
 const MOST_SERVICES: u64 = 4096;
+/// The most notes on files.
+const MOST_NOTES: usize = 20;
 /// The function that stands for all sites of a service that are not shown one by one.
 pub const OTHER_SITES: &str = "[other sites]";
 
@@ -107,13 +109,20 @@ pub fn profile(part: &FleetPart<'_>, slots: ProfileSlots, title: &str) -> Result
         start_unix_ns: (first.max(0) as u64).saturating_mul(1_000_000_000),
         duration: Nanos(seconds_between(first, last) * 1_000_000_000),
         sample_rate: (period > 0).then_some(period as u64),
+        notes: notes(part),
         ..Source::default()
     };
-    let damage = |what: String| Damage { offset: 0, length: 0, what: what.into() };
-    let problems = Problems { damage: part.left_out().into_iter().map(damage).collect(), ..Problems::default() };
     let known = KnownFigures { live_blocks: true, ..KnownFigures::default() };
     let is_instant = !matches!(slots, ProfileSlots::Bins(_));
-    Ok(Profile { source, known, catalog: made.catalog, states, is_instant, problems, ..Profile::default() })
+    Ok(Profile { source, known, catalog: made.catalog, states, is_instant, ..Profile::default() })
+}
+
+/// A sentence for each file that could not be used.
+fn notes(part: &FleetPart<'_>) -> Vec<String> {
+    let files = part.left_out();
+    let named = files.iter().take(MOST_NOTES).map(|line| format!("A file of the lake is in no figure: {line}."));
+    let rest = files.len().saturating_sub(MOST_NOTES);
+    named.chain((rest > 0).then(|| format!("{rest} more files are in no figure."))).collect()
 }
 
 /// Seconds from one slot to a later one, at most some centuries: times are nanoseconds in 64 bits.

@@ -83,12 +83,20 @@ impl SparkEngine {
 impl FleetEngine for SparkEngine {
     fn ask(&self, request: &EngineRequest, go_on: &dyn Fn() -> bool) -> Result<EngineAnswer, FleetError> {
         let mut kept = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        // Taken out: a session that gave no answer is not used again.
-        let mut session = match kept.take() {
-            Some(session) => session,
-            None => self.start()?,
+        // Taken out: a session that gave no answer is not used again. A kept one may have ended since: then another is started.
+        let old = kept.take().and_then(|mut session| match session.answer(request, go_on) {
+            Err(FleetError::Silent(_)) => None,
+            answered => Some((session, answered)),
+        });
+        let (session, answered) = match old {
+            Some(found) => found,
+            None => {
+                let mut session = self.start()?;
+                let answered = session.answer(request, go_on);
+                (session, answered)
+            }
         };
-        let line = session.answer(request, go_on)?;
+        let line = answered?;
         let answer: EngineAnswer = serde_json::from_slice(&line).map_err(|_| FleetError::BadAnswer)?;
         *kept = Some(session);
         match answer.error {

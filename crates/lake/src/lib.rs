@@ -17,8 +17,11 @@
 //! file is named after its content, so that a host may send it again. [`compact`] says why no row is lost or counted twice when a compaction is killed.
 #![forbid(unsafe_code)]
 
+pub mod check;
 pub mod compact;
+pub mod expire;
 pub mod identity;
+pub mod info;
 pub mod keys;
 pub mod parquet;
 pub mod rows;
@@ -27,6 +30,7 @@ pub mod store;
 mod error;
 mod incoming;
 mod lake;
+mod named_site;
 mod records;
 mod scratch;
 mod table;
@@ -35,6 +39,7 @@ pub use error::LakeError;
 pub use incoming::{IncomingFile, incoming_files};
 pub use keys::{Day, SlotRange};
 pub use lake::{Lake, LakeFiles};
+pub use named_site::NamedSite;
 pub use table::Table;
 
 /// The version of the schema, in `lake.json`.

@@ -20,7 +20,7 @@ impl ScratchFile {
     pub fn new() -> Result<Self, LakeError> {
         loop {
             let number = MADE.fetch_add(1, Ordering::Relaxed);
-            let path = std::env::temp_dir().join(format!("highwater-lake-{}-{number}", std::process::id()));
+            let path = std::env::temp_dir().join(format!("highwater-scratch-{}-{number}", std::process::id()));
             let mut options = OpenOptions::new();
             match options.read(true).write(true).create_new(true).mode(0o600).open(&path) {
                 Ok(file) => return Ok(Self { path, file }),

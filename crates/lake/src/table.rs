@@ -19,7 +19,8 @@ pub enum Table {
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ColumnKind {
+#[doc(hidden)]
+pub enum ColumnKind {
     /// INT64.
     Long,
     /// INT64, TIMESTAMP in microseconds, UTC.
@@ -34,7 +35,8 @@ pub(crate) enum ColumnKind {
 
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ColumnSpec {
+#[doc(hidden)]
+pub struct ColumnSpec {
     pub name: &'static str,
     pub kind: ColumnKind,
     /// Neighbours differ by little: DELTA_BINARY_PACKED instead of a dictionary.
@@ -67,6 +69,10 @@ const fn time(name: &'static str) -> ColumnSpec {
 
 /// The last column of incoming files. In compacted files it is a part of the path.
 pub(crate) const SERVICE: ColumnSpec = text("service");
+
+/// The columns of names in the file of one snapshot.
+pub(crate) const NAMES: &[ColumnSpec] =
+    &[text("function"), text("type_name"), text("stack"), text("file"), int("line")];
 
 const SITES: &[ColumnSpec] = &[
     count("slot"),

@@ -37,9 +37,9 @@ impl ProcessLabels {
         let attributes = variable("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
         let attribute = |name: &str| {
             let pairs = attributes.split(',').filter_map(|pair| pair.split_once('='));
-            let values =
+            let mut values =
                 pairs.filter(|(key, _)| key.trim() == name).filter_map(|(_, value)| percent_decoded(value.trim()));
-            values.filter(|value| !value.is_empty()).last()
+            values.rfind(|value| !value.is_empty())
         };
         let service = variable("OTEL_SERVICE_NAME").or_else(|| attribute("service.name"));
         Self { service: service.unwrap_or_default(), version: attribute("service.version").unwrap_or_default() }

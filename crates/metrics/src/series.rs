@@ -164,7 +164,7 @@ fn seconds(time: Duration) -> String {
 pub fn age_text(age: Duration) -> String {
     let ms = age.as_millis();
     let units = [(3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")];
-    let (unit, name) = units.into_iter().find(|(unit, _)| ms != 0 && ms % unit == 0).unwrap_or((1, "ms"));
+    let (unit, name) = units.into_iter().find(|(unit, _)| ms != 0 && ms.is_multiple_of(*unit)).unwrap_or((1, "ms"));
     format!("{}{name}", ms / unit)
 }
 

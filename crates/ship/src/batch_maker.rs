@@ -122,6 +122,11 @@ impl BatchMaker {
         Ok(made)
     }
 
+    /// Ships all names again with the next rows: those that were shipped before are lost.
+    pub fn ship_names_again(&mut self) {
+        self.shipped.1.clear();
+    }
+
     /// Forgets what is gone.
     fn begin(&mut self, slot: i64, processes: &[ProcessInfo]) {
         let live: FxHashSet<(u32, u64)> = processes.iter().map(key_of).collect();
@@ -147,7 +152,7 @@ impl BatchMaker {
         let Self { processes, rules, boot, .. } = self;
         processes.entry(key_of(info)).or_insert_with(|| {
             let groups = std::fs::read(format!("/proc/{}/cgroup", info.pid)).unwrap_or_default();
-            let labels = rules.labels(&Environment::of_process(info.pid), &info.name, container_id(&groups).as_deref());
+            let labels = rules.labels(&Environment::of_program(info.pid), &info.name, container_id(&groups).as_deref());
             let since = i64::try_from(info.since_unix_ns / 1000).unwrap_or(i64::MAX);
             let (identity, start_us) = boot.start_of(info.pid).unwrap_or((since, since));
             let pid = i32::try_from(info.pid).unwrap_or(i32::MAX);

@@ -28,6 +28,22 @@ impl Environment {
         Self::parse(&text)
     }
 
+    /// The same for a program that 'highwater run' started. Programs that change their title (redis, nginx) write it over their environment. If nothing is
+    /// left, that of 'highwater run' counts, from which they have it.
+    pub fn of_program(pid: u32) -> Self {
+        const MOST_PARENTS: usize = 4;
+        let own = Self::of_process(pid);
+        if own != Self::default() {
+            return own;
+        }
+        let parents = std::iter::successors(Some(pid), |pid| parent_of(*pid)).skip(1).take(MOST_PARENTS);
+        let is_ours = |pid: &u32| {
+            let executable = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+            executable.file_name().is_some_and(|name| name == "highwater")
+        };
+        parents.into_iter().find(is_ours).map(Self::of_process).unwrap_or_default()
+    }
+
     /// That of this process.
     pub fn own() -> Self {
         Self::of_process(std::process::id())
@@ -59,4 +75,11 @@ impl Environment {
     pub fn attribute(&self, key: &str) -> Option<&str> {
         self.attributes.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
     }
+}
+
+fn parent_of(pid: u32) -> Option<u32> {
+    let status = std::fs::read(format!("/proc/{pid}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+    (parent > 0).then_some(parent)
 }

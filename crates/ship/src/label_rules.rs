@@ -105,7 +105,7 @@ fn pod_in(of: &Environment) -> Option<String> {
 }
 
 /// The first text that is not empty once it is cleaned.
-fn first<'a, const N: usize>(texts: [Option<&'a str>; N]) -> &'a str {
+fn first<const N: usize>(texts: [Option<&str>; N]) -> &str {
     texts.into_iter().flatten().find(|text| !text.trim().is_empty()).unwrap_or_default()
 }
 

@@ -49,4 +49,4 @@ pub use lake_target::LakeTarget;
 pub use shipper::{Say, ShipError, ShipOptions, Shipper};
 pub use slot_clock::SlotClock;
 pub use spool::{ShipSpool, SpoolError, SpooledParcel, default_spool};
-pub use target::{Parcel, SendError, ShipTarget, open_target};
+pub use target::{Parcel, SendError, ShipTarget, TargetOptions, open_target};

@@ -192,6 +192,7 @@ impl Sender {
                 line
             }
             Err(SendError::Unacceptable(line)) => {
+                self.spool.note_loss();
                 format!("{}: {line}; {} slots are dropped", self.target.name(), spooled.slots.len())
             }
             Err(SendError::Away { reason, retry_after }) => {

@@ -123,7 +123,8 @@ impl Shipper {
         };
         let sending =
             std::thread::Builder::new().name("sender".to_owned()).spawn(|| sender.run()).map_err(ShipError::Thread)?;
-        let mut slots = SlotLoop { options, clock, maker, spool: Arc::clone(&spool), wake: Arc::clone(&wake), say };
+        let mut slots =
+            SlotLoop { options, clock, maker, spool: Arc::clone(&spool), wake: Arc::clone(&wake), say, losses: 0 };
         let taken = slots.run(stop);
         wake.end();
         let sent = sending.join().unwrap_or_else(|_| Err("the thread that sends has failed".to_owned()));
@@ -141,6 +142,8 @@ struct SlotLoop {
     spool: Arc<ShipSpool>,
     wake: Arc<SenderWake>,
     say: Say,
+    /// The losses of the spool when names were last shipped again.
+    losses: u64,
 }
 
 impl SlotLoop {
@@ -183,6 +186,10 @@ impl SlotLoop {
     /// Takes a slot. The error is that of a collector which does not answer.
     fn take(&mut self, slot: i64) -> Result<(), CollectorError> {
         let mut client = CollectorClient::with_limit(&self.options.socket, self.options.timeout)?;
+        let losses = self.spool.losses();
+        if std::mem::replace(&mut self.losses, losses) != losses {
+            self.maker.ship_names_again();
+        }
         let made = self.maker.make(&mut client, slot, &self.options.names)?;
         made.problems.iter().for_each(|line| (self.say)(line));
         if made.batch.processes.is_empty() {
@@ -202,6 +209,7 @@ impl SlotLoop {
             Err(error) => {
                 (self.say)(&format!("slot {slot} is lost: {error}"));
                 self.spool.pass(slot);
+                self.spool.note_loss();
             }
         }
         self.wake.news();

@@ -58,6 +58,7 @@ struct SpoolState {
     /// The parcel that is being sent.
     in_flight: Option<(i64, String)>,
     dropped: u64,
+    losses: u64,
 }
 
 impl SpoolState {
@@ -145,6 +146,16 @@ impl ShipSpool {
         (state.slots(), state.dropped)
     }
 
+    /// Counts losses of rows that were added: slots that were dropped, damaged, or taken by no target. Names that were sent with them must be sent again.
+    pub fn losses(&self) -> u64 {
+        self.state().losses
+    }
+
+    /// Notes that rows were lost.
+    pub fn note_loss(&self) {
+        self.state().losses += 1;
+    }
+
     /// Adds a slot, which is durable when this returns. Returns how many old slots were dropped for it.
     pub fn add(&self, slot: i64, batch: &Batch) -> Result<u64, SpoolError> {
         let file = self.root.join("waiting").join(file_name(slot));
@@ -213,6 +224,7 @@ impl ShipSpool {
                 Err(error) => lines.push(format!("{}: {error}; the slot is skipped", file.display())),
             }
         }
+        self.state().losses += lines.len() as u64;
         (whole, lines)
     }
 
@@ -256,7 +268,9 @@ impl ShipSpool {
                 _ => break,
             }
         }
-        state.dropped - before
+        let dropped = state.dropped - before;
+        state.losses += dropped;
+        dropped
     }
 
     fn state(&self) -> MutexGuard<'_, SpoolState> {

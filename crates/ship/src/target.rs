@@ -1,7 +1,9 @@
 //! Where batches go.
 
 use crate::lake_target::LakeTarget;
+use crate::profile_store::{AUTHORIZATION_VARIABLE, Authorization, ProfileStoreTarget, ProfileStoreUrl};
 use highwater_lake::rows::Batch;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Rows that are sent together.
@@ -72,7 +74,29 @@ pub trait ShipTarget: Send {
     }
 }
 
+/// What a target of the network may need beside its address.
+#[derive(Clone, Debug, Default)]
+pub struct TargetOptions {
+    /// The tenant of a store that has several.
+    pub tenant: Option<String>,
+    /// A file whose first line is the value of the field `Authorization`; instead of the variable [`AUTHORIZATION_VARIABLE`].
+    pub authorization_file: Option<PathBuf>,
+}
+
 /// The target that a user names: a folder, or the URL of a store. The scheme says which kind it is.
-pub fn open_target(uri: &str) -> Result<Box<dyn ShipTarget>, SendError> {
-    Ok(Box::new(LakeTarget::new(uri)?))
+pub fn open_target(uri: &str, options: TargetOptions) -> Result<Box<dyn ShipTarget>, SendError> {
+    if !ProfileStoreUrl::is_meant(uri) {
+        return Ok(Box::new(LakeTarget::new(uri)?));
+    }
+    let refused = |error: &dyn std::error::Error| SendError::Refused(error.to_string());
+    let url = uri.parse::<ProfileStoreUrl>().map_err(|error| refused(&error))?;
+    let authorization = match options.authorization_file {
+        Some(file) => Authorization::File(file),
+        None => {
+            let value = std::env::var(AUTHORIZATION_VARIABLE).ok();
+            Authorization::from_variable(value).map_err(|error| refused(&error))?
+        }
+    };
+    let target = ProfileStoreTarget::new(url, options.tenant, authorization).map_err(|error| refused(&error))?;
+    Ok(Box::new(target))
 }

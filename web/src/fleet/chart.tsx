@@ -22,7 +22,8 @@ export function FleetChart({ whole, shown }: { whole: FleetTimeline; shown: Flee
   const parts = {
     label: "Live memory of the fleet", slider: "Instant of the fleet", of: "all processes", count: shown.values, openTitle: `Only this ${shown.by}`,
     names: new Map(shown.bands.map(({ value }, id) => [id, { name: shownValue(value), detail: "" }])),
-    instant: (time: number) => format.utc(time, 60),
+    // Without the year; within one day, without the date.
+    instant: (time: number) => format.utc(time, 60).slice(whole.last_slot - whole.first_slot < 86_400 ? 11 : 5),
     open: (id: number) => chooseValue(shown.by, shown.bands[id].value),
   };
   return <StackedTotals whole={bins[0]} shown={bins[1]} chosen={shown.total_bytes[at] ?? 0} parts={parts} />;

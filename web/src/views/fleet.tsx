@@ -37,7 +37,7 @@ export function FleetView() {
   const shownAnswer = isZoomed ? zoomed : whole;
   const data = shownAnswer.data;
   const slot = data && data.slots.length > 0 ? chosenSlot(data) : null;
-  const [before, after] = comparedValues(all.data);
+  const [before, after] = comparedValues(where.some((each) => each.startsWith(`${choice.value.between}=`)) ? all.data : whole.data);
   const table = useAnswer<FleetTable>(slot === null ? null : tableQuestion(part, slot, before, after), 80);
   const width = useWidth();
   const rows = useMemo(() => arranged(rowsOf(table.data), sort, order, search), [table.data, sort, order, search]);
@@ -80,9 +80,9 @@ export function FleetView() {
         <StatusLine answer={table} />
       </div>
       <div class="split">
-        <Table label={TITLES[part]} columns={columns} count={rows.length} row={(index) => rows[index]} rowHeight={28} sort={sort} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
-          onSelect={(_, row) => choose({ pick: keyOf(row) }, pick === "")} identity={`${table.question} ${sort} ${order} ${search}`} empty={table.data ? emptyWords(part, search) : ""} subject={subject} />
-        {picked >= 0 && <><Separator /><Picked part={part} row={rows[picked]} act={act} slot={slot!} whole={whole.data!} /></>}
+        {columns.length > 0 && <Table label={TITLES[part]} columns={columns} count={rows.length} row={(index) => rows[index]} rowHeight={28} sort={sort} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
+          onSelect={(_, row) => choose({ pick: keyOf(row) }, pick === "")} identity={`${table.question} ${sort} ${order} ${search}`} empty={table.data ? emptyWords(part, search) : ""} subject={subject} />}
+        {columns.length > 0 && picked >= 0 && <><Separator /><Picked part={part} row={rows[picked]} act={act} slot={slot!} whole={whole.data!} /></>}
       </div>
     </div>
   );
@@ -118,10 +118,14 @@ function tableQuestion(part: FleetPart, slot: number, before: string | null, aft
   return before === null || after === null ? null : aboutFleet("fleet/growth", { where: where.filter((each) => !each.startsWith(`${between}=`)), between, a: `=${before}`, b: `=${after}` });
 }
 
-/** The two values whose processes are compared: those that were chosen, or the two that were seen first most recently. */
+/** The two values whose processes are compared: those that were chosen, or the one that was seen first most recently, and the one before it among the same services. */
 function comparedValues(all: FleetTimeline | null): [string | null, string | null] {
   const { between, before, after } = choice.value;
-  const [latest, previous] = valuesOf(all, between);
+  const [latest] = valuesOf(all, between);
+  const labels = all?.labels ?? [];
+  const services = new Set(labels.filter((each) => between !== "host" && each[between] === latest).map(({ service }) => service));
+  const related = between === "service" ? labels : labels.filter(({ service }) => services.has(service));
+  const [, previous] = all === null ? [] : valuesOf({ ...all, labels: related }, between);
   return [before === "" ? previous ?? null : before.slice(1), after === "" ? latest ?? null : after.slice(1)];
 }
 

@@ -33,6 +33,7 @@ use std::sync::Arc;
   highwater export app.hw --to dhat -o a.dhat.json   for dh_view.html of Valgrind
   highwater export app.hw --to json -o app.json
   highwater export app.hw --to csv --at peak -o sites.csv   for a spreadsheet
+  highwater export app.hw --at peak -o sites.parquet   for DuckDB, Spark, pandas
   highwater export app.hw --to memtrace -o app.ctf   for viewers of OCaml traces
   highwater export app.hw --at peak -o peak.hw   a snapshot, for 'highwater diff'
   highwater export app.hw --to events -o - | less   every event, one line each

@@ -1,7 +1,8 @@
 //! `highwater fleet`: questions about the memory of many processes. One file per question.
 
-mod ask;
+pub mod ask;
 mod diff;
+mod flamegraph;
 mod growth;
 mod install;
 mod leaks;
@@ -28,6 +29,7 @@ use clap::{Args, Subcommand};
   highwater fleet diff /lake --a region=eu --b region=us
   highwater fleet processes /lake --sort limit  which process reaches its limit first
   highwater fleet timeline /lake --by version   the total over time, stacked
+  highwater fleet flamegraph /lake -o peak.svg  the whole fleet as one flame graph
   highwater fleet sql /lake 'SELECT count(*) FROM sites'
 
 A lake is a folder of Parquet files that 'highwater ship' fills. DuckDB answers, in a program of its own, highwater-fleet: it \
@@ -51,6 +53,8 @@ enum FleetCommand {
     Diff(diff::FleetDiff),
     /// How fast each process grows, and when it reaches its limit
     Processes(processes::FleetProcesses),
+    /// The sites of the fleet at one instant as a flame graph, or in another tool's format
+    Flamegraph(flamegraph::FleetFlamegraph),
     /// What each service, version, region or host held over time
     Timeline(timeline::FleetTimelineArgs),
     /// Any SELECT over the lake's tables
@@ -68,6 +72,7 @@ impl FleetArgs {
             FleetCommand::Leaks(leaks) => leaks.run(output),
             FleetCommand::Diff(diff) => diff.run(output),
             FleetCommand::Processes(processes) => processes.run(output),
+            FleetCommand::Flamegraph(flamegraph) => flamegraph.run(output),
             FleetCommand::Timeline(timeline) => timeline.run(output),
             FleetCommand::Sql(sql) => sql.run(output),
             FleetCommand::Install(install) => install.run(output),

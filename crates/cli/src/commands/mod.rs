@@ -13,6 +13,7 @@ pub mod growth;
 pub mod image;
 pub mod import;
 pub mod info;
+pub mod lake;
 pub mod leaks;
 pub mod listen;
 pub mod man;

@@ -7,7 +7,9 @@ use crate::output::say;
 use crate::size::parse_bytes;
 use clap::Args;
 use highwater_model::parse_duration;
-use highwater_ship::{Environment, LabelRules, SendError, ShipOptions, Shipper, default_spool, open_target};
+use highwater_ship::{
+    Environment, LabelRules, SendError, ShipOptions, Shipper, TargetOptions, default_spool, open_target,
+};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +21,8 @@ use std::time::Duration;
 #[command(after_help = "Examples:
   highwater ship --to /mnt/lake                 every live process, each minute
   highwater ship --to s3://memory/prod --region eu-1
+  highwater ship --to pyroscope+http://127.0.0.1:4040
+  highwater ship --to otlp+http://127.0.0.1:4318
   highwater ship --to lake --name server --every 10s
   highwater ship --to lake --once               one slot now, then end
   highwater ship --to lake --spool /var/lib/highwater --spool-bytes 1GiB
@@ -27,9 +31,15 @@ It asks the collector, and waits if none listens. Labels come from the flags, fr
 environment of each process (OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, POD_NAME, ...),
 and at last from the names of program and host. See docs/ship.md.")]
 pub struct Ship {
-    /// The lake: a folder, or a URL such as s3://bucket/prefix
+    /// The lake: a folder, or a URL such as s3://bucket/prefix; or a store of profiles: pyroscope+http://HOST:PORT, otlp+http://HOST:PORT
     #[arg(long = "to", value_name = "LAKE")]
     target: String,
+    /// The tenant of a store of profiles (X-Scope-OrgID)
+    #[arg(long, value_name = "NAME")]
+    tenant: Option<String>,
+    /// A file whose first line is the value of the field Authorization, such as 'Bearer TOKEN' [default: $HIGHWATER_AUTHORIZATION]
+    #[arg(long, value_name = "FILE")]
+    authorization_file: Option<PathBuf>,
     /// Time from slot to slot; slots are multiples of it on the wall clock
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_seconds)]
     every: i64,
@@ -103,7 +113,9 @@ impl Ship {
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|error| Failure::fault(reason(&error)))?;
         }
-        let target = open_target(&self.target).map_err(|error: SendError| Failure::fault(error))?;
+        let options =
+            TargetOptions { tenant: self.tenant.clone(), authorization_file: self.authorization_file.clone() };
+        let target = open_target(&self.target, options).map_err(|error: SendError| Failure::fault(error))?;
         let options = self.options()?;
         let spool = options.spool.display().to_string();
         let shipper = Shipper::new(options, target).map_err(Failure::fault)?;

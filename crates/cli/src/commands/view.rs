@@ -1,5 +1,6 @@
 //! `highwater view`: the viewer in the browser.
 
+use crate::commands::fleet::ask::{embedded_engine, open_lake, scope_of, time};
 use crate::failure::{Failure, reason};
 use crate::live::{CollectorSocket, LiveCollector};
 use crate::naming::NameArgs;
@@ -9,6 +10,8 @@ use crate::print::progress::Progress;
 use crate::process_files::{recordings_in, recordings_of_children};
 use crate::target::{Overwrite, write_file};
 use clap::Args;
+use highwater_fleet::EngineLimits;
+use highwater_fleet::label_filter::LabelFilter;
 use highwater_model::When;
 use highwater_query::QueryError;
 use highwater_store::history::Work;
@@ -25,6 +28,7 @@ use std::sync::Arc;
   highwater view app.hw                  the page, in your browser
   highwater view app.children            a folder: all processes together
   highwater view before.hw after.hw      two of them, to compare
+  highwater view /lake --since 6h        a fleet: the processes of many hosts
   highwater view --live                  the processes that 'highwater run' started
   highwater view app.hw --no-open        only the address, for another browser
   highwater view app.hw --save app.html  one file, to be sent to others
@@ -35,7 +39,7 @@ A file that cannot be read is named here and on the page; where none can be, not
 The page and what it shows stay on this machine: no other machine can connect, and the address has a token without which \
 nothing is answered.")]
 pub struct ViewArgs {
-    /// Recordings and snapshots (.hw), folders of them, OCaml memtraces (.ctf), files of event lines, object logs, memory images
+    /// Recordings and snapshots (.hw), folders of them, OCaml memtraces (.ctf), lakes of fleets, files of event lines, object logs, memory images
     #[arg(value_name = "FILE", required_unless_present = "live")]
     paths: Vec<PathBuf>,
     /// Write the page with what is chosen into one file, which opens without Highwater, instead of serving it
@@ -68,6 +72,15 @@ pub struct ViewArgs {
     filter: Vec<String>,
     #[command(flatten)]
     names: NameArgs,
+    /// Of a fleet's lake, from when on: 90m, 2h or 7d before now, 2026-11-18, or 2026-11-18T09:30:00Z
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+    since: Option<i64>,
+    /// Of a fleet's lake, until when, in the same forms
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+    until: Option<i64>,
+    /// Of a fleet's lake, only some processes: service=checkout, 'region!=eu-west-1', 'host=web-*'; may be repeated
+    #[arg(long = "where", value_name = "FILTER")]
+    labels: Vec<LabelFilter>,
     /// The port to listen on [default: any that is free]
     #[arg(long, value_name = "N")]
     port: Option<u16>,
@@ -85,7 +98,7 @@ impl ViewArgs {
     /// Serves until interrupted.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let (paths, members) = self.paths_and_members();
-        let sources = Sources::new(&paths, Box::new(Files::default())).with_members(&members);
+        let sources = Sources::new(&paths, Box::new(self.files()?)).with_members(&members);
         if let Some(target) = &self.save {
             let source_code = SourceCode { dirs: self.source_dir.clone(), editor: None };
             return self.save(&Api::new(sources, None).with_source_code(source_code), target, output);
@@ -134,6 +147,20 @@ impl ViewArgs {
                 .iter()
                 .find_map(|name| std::env::var(name).ok().and_then(|text| Editor::of_environment(&text)))),
         }
+    }
+
+    /// Opens files of every kind, and lakes.
+    fn files(&self) -> Result<Files, Failure> {
+        let scope = scope_of(self.since, self.until, &self.labels)?;
+        let open = |path: &Path| {
+            let engine = embedded_engine();
+            let lake = engine.and_then(|engine| open_lake(&path.to_string_lossy(), engine, EngineLimits::default()));
+            lake.map_err(|failure| match failure {
+                Failure::Fault(line) | Failure::Usage(line) => line,
+                _ => format!("{}: the lake cannot be opened", path.display()),
+            })
+        };
+        Ok(Files::default().with_lakes(Box::new(open), scope))
     }
 
     fn overwrite(&self) -> Overwrite {

@@ -6,6 +6,7 @@ pub mod fake_collector;
 pub mod live;
 pub mod programs;
 pub mod recorded;
+pub mod scrape;
 pub mod screen;
 pub mod streams;
 pub mod viewed;

@@ -25,14 +25,14 @@ const LARGEST_WRITE: usize = 64 << 10;
 
 /// A request.
 #[derive(Clone, Copy, Default)]
-pub struct Request<'a> {
-    /// Fields of its head, beside those that every request has. None has a line break in it: see [`Request::is_field`].
+pub struct OutgoingRequest<'a> {
+    /// Fields of its head, beside those that every request has. None has a line break in it: see [`OutgoingRequest::is_field`].
     pub fields: &'a [(&'a str, &'a str)],
     /// The body of a `POST`; a `GET` has none.
     pub body: Option<&'a [u8]>,
 }
 
-impl Request<'_> {
+impl OutgoingRequest<'_> {
     /// True if a text can be the value of a field: visible characters and spaces of ASCII.
     pub fn is_field(value: &str) -> bool {
         value.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
@@ -69,8 +69,12 @@ pub enum Connection<'a> {
 
 impl<'a> Connection<'a> {
     /// Sends a request.
-    pub fn open(url: &ServerUrl, request: &Request<'_>, pace: &'a mut Pace) -> io::Result<Self> {
-        if !request.fields.iter().all(|(name, value)| Request::is_field(name) && Request::is_field(value)) {
+    pub fn open(url: &ServerUrl, request: &OutgoingRequest<'_>, pace: &'a mut Pace) -> io::Result<Self> {
+        if !request
+            .fields
+            .iter()
+            .all(|(name, value)| OutgoingRequest::is_field(name) && OutgoingRequest::is_field(value))
+        {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "a field of the request has characters that it cannot have",
@@ -170,7 +174,7 @@ pub struct Curl {
 }
 
 impl Curl {
-    fn start(url: &ServerUrl, request: &Request<'_>, pace: &Pace) -> io::Result<Self> {
+    fn start(url: &ServerUrl, request: &OutgoingRequest<'_>, pace: &Pace) -> io::Result<Self> {
         let (stall, bytes_per_second, run) = pace.as_seconds();
         let mut curl = Command::new("curl");
         // The user's configuration of `curl` may do anything. `--raw` and `--include` leave the response as it is.
@@ -264,10 +268,10 @@ mod tests {
             std::time::Instant::now() + Duration::from_secs(1),
             super::super::LateTexts { run: "", stall_setting: "" },
         );
-        let request = Request { fields: &[("X-Scope-OrgID", "a\r\nHost: b")], body: None };
+        let request = OutgoingRequest { fields: &[("X-Scope-OrgID", "a\r\nHost: b")], body: None };
         assert_eq!(Connection::open(&url, &request, &mut pace).err().unwrap().kind(), io::ErrorKind::InvalidInput);
         assert_eq!(curl_fields(&[("A", "b \"c\\")]), "header = \"A: b \\\"c\\\\\"\n");
-        let head = Request { fields: &[("A", "b")], body: Some(b"xyz") }.head(&url);
+        let head = OutgoingRequest { fields: &[("A", "b")], body: Some(b"xyz") }.head(&url);
         assert!(head.starts_with("POST /a HTTP/1.1\r\nHost: host\r\n"), "{head}");
         assert!(head.ends_with("\r\nA: b\r\nContent-Length: 3\r\n\r\n"), "{head}");
     }

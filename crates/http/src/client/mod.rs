@@ -1,7 +1,7 @@
-//! A client of HTTP/1.1, for servers that the user names: debug files are fetched with it, and profiles are sent.
+//! A client for servers that the user names: debug files are fetched with it, and profiles are sent.
 //!
 //! ```text
-//!   ServerUrl, Request ─▶ Connection (a socket, or the program curl for https) ─▶ read_response ─▶ status, fields, body
+//!   ServerUrl, OutgoingRequest ─▶ Connection (a socket, or the program curl for https) ─▶ read_response ─▶ status, fields, body
 //! ```
 //!
 //! # Design
@@ -16,6 +16,6 @@ mod pace;
 pub mod response;
 mod url;
 
-pub use connection::{Connection, Request};
+pub use connection::{Connection, Curl, OutgoingRequest};
 pub use pace::{LateTexts, Pace};
 pub use url::{ServerUrl, UrlError, listed};

@@ -16,6 +16,8 @@ use std::fs::File;
 use std::hash::Hash;
 use std::io::BufWriter;
 
+/// Inputs that an object store is asked for at once.
+const FILES_AHEAD: usize = 64;
 /// Files with fewer rows are read once, into memory.
 const SMALL_FILE: u64 = 1 << 20;
 
@@ -80,7 +82,10 @@ impl Executor<'_> {
         let mut sorter = Sorter::<R>::new(self.memory / 2);
         let mut done = CompactSummary::default();
         let listed: BTreeMap<String, StoredFile> = self.listed_inputs(record)?;
-        for key in &record.inputs {
+        for (number, key) in record.inputs.iter().enumerate() {
+            if number % FILES_AHEAD == 0 {
+                self.bring(&listed, &record.inputs[number..record.inputs.len().min(number + FILES_AHEAD)])?;
+            }
             let read = match listed.get(key) {
                 Some(file) => self.read_input(file, &mut sorter, &mut done),
                 None => Err(StoreError::NotFound(key.clone()).into()),
@@ -108,6 +113,16 @@ impl Executor<'_> {
             R::write(&mut output, &service, rows?)?;
         }
         Ok(output.done)
+    }
+
+    /// An object store is asked for several inputs at once: each takes as long as a round trip.
+    fn bring(&self, listed: &BTreeMap<String, StoredFile>, keys: &[String]) -> Result<(), LakeError> {
+        let files: Vec<StoredFile> = keys.iter().filter_map(|key| listed.get(key).cloned()).collect();
+        match self.lake.store().bring(&files) {
+            // Found again when it is read.
+            Err(StoreError::NotFound(_)) => Ok(()),
+            brought => Ok(brought?),
+        }
     }
 
     fn listed_inputs(&self, record: &CompactionRecord) -> Result<BTreeMap<String, StoredFile>, LakeError> {

@@ -212,9 +212,8 @@ impl Compactor<'_> {
         let skipped: HashSet<&str> = record.skipped.iter().map(String::as_str).collect();
         let inputs: HashSet<&str> = record.inputs.iter().map(String::as_str).collect();
         // In the order of the record, so that a compaction of a folder touches one file after the other.
-        for file in files.iter().filter(|file| inputs.contains(&*file.key) && !skipped.contains(&*file.key)) {
-            store.delete(&file.key)?;
-        }
+        let used = files.iter().filter(|file| inputs.contains(&*file.key) && !skipped.contains(&*file.key));
+        store.delete_all(&used.map(|file| file.key.clone()).collect::<Vec<_>>())?;
         files.retain(|file| !inputs.contains(&*file.key));
         if has_plan {
             store.delete(&records::plan_key(R::TABLE, hour, number))?;

@@ -6,7 +6,7 @@ mod row;
 mod write;
 
 pub use read::TableReader;
-pub use row::LakeRow;
+pub use row::{LakeRow, RowCells};
 pub use write::TableWriter;
 
 pub(crate) use cells::{Cell, CellChunk};

@@ -3,7 +3,7 @@
 use super::{Cell, CellChunk, FileProblem};
 use crate::keys::{HOUR, LAST_SLOT};
 use crate::rows::{FrameRow, HourRow, Labels, LakeProcess, ProcessRow, ServiceFrame, SiteRow, StackRow};
-use crate::table::Table;
+use crate::table::{ColumnSpec, Table};
 use parquet::data_type::ByteArray;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,8 +11,23 @@ use std::sync::Arc;
 /// Live bytes and blocks of one site or process are below it (a pebibyte), so that sums over an hour have 63 bits.
 const MAX_FIGURE: i64 = 1 << 50;
 
+/// A row that can be written.
+pub trait RowCells {
+    /// The table.
+    fn table() -> Table;
+
+    /// Columns after those of the table. Readers of the table ignore them.
+    #[doc(hidden)]
+    fn more_columns() -> &'static [ColumnSpec] {
+        &[]
+    }
+
+    #[doc(hidden)]
+    fn cell(&self, column: usize) -> Cell<'_>;
+}
+
 /// A row of a table.
-pub trait LakeRow: Sized + Send {
+pub trait LakeRow: RowCells + Sized + Send {
     /// The table.
     const TABLE: Table;
 
@@ -33,9 +48,6 @@ pub trait LakeRow: Sized + Send {
 
     /// Bytes that it takes in memory, about.
     fn weight(&self) -> usize;
-
-    #[doc(hidden)]
-    fn cell(&self, column: usize) -> Cell<'_>;
 
     #[doc(hidden)]
     fn assemble(
@@ -128,6 +140,33 @@ fn service_of<'a>(
     }
 }
 
+impl RowCells for SiteRow {
+    fn table() -> Table {
+        Table::Sites
+    }
+
+    fn cell(&self, column: usize) -> Cell<'_> {
+        let labels = &self.process.labels;
+        match column {
+            0 => Cell::Long(self.slot),
+            1 => Cell::Text(&labels.version),
+            2 => Cell::Text(&labels.region),
+            3 => Cell::Text(&labels.host),
+            4 => Cell::Int(self.process.pid),
+            5 => Cell::Long(self.process.start_us),
+            6 => Cell::Long(self.process.process_id),
+            7 => Cell::Long(self.stack_id),
+            8 => Cell::Long(self.site_id),
+            9 => Cell::Long(self.sample_period),
+            10 => Cell::Long(self.live_bytes),
+            11 => Cell::Long(self.live_blocks),
+            12 => Cell::Optional(self.alloc_bytes),
+            13 => Cell::Optional(self.alloc_blocks),
+            _ => Cell::Text(&labels.service),
+        }
+    }
+}
+
 impl LakeRow for SiteRow {
     const TABLE: Table = Table::Sites;
     // A series stays together, so that most values are those of the row before, or differ from them by little.
@@ -156,27 +195,6 @@ impl LakeRow for SiteRow {
 
     fn weight(&self) -> usize {
         size_of::<Self>()
-    }
-
-    fn cell(&self, column: usize) -> Cell<'_> {
-        let labels = &self.process.labels;
-        match column {
-            0 => Cell::Long(self.slot),
-            1 => Cell::Text(&labels.version),
-            2 => Cell::Text(&labels.region),
-            3 => Cell::Text(&labels.host),
-            4 => Cell::Int(self.process.pid),
-            5 => Cell::Long(self.process.start_us),
-            6 => Cell::Long(self.process.process_id),
-            7 => Cell::Long(self.stack_id),
-            8 => Cell::Long(self.site_id),
-            9 => Cell::Long(self.sample_period),
-            10 => Cell::Long(self.live_bytes),
-            11 => Cell::Long(self.live_blocks),
-            12 => Cell::Optional(self.alloc_bytes),
-            13 => Cell::Optional(self.alloc_blocks),
-            _ => Cell::Text(&labels.service),
-        }
     }
 
     fn assemble(
@@ -217,6 +235,38 @@ impl LakeRow for SiteRow {
     }
 }
 
+impl RowCells for HourRow {
+    fn table() -> Table {
+        Table::SitesHour
+    }
+
+    fn cell(&self, column: usize) -> Cell<'_> {
+        let labels = &self.process.labels;
+        match column {
+            0 => Cell::Long(self.hour),
+            1 => Cell::Text(&labels.version),
+            2 => Cell::Text(&labels.region),
+            3 => Cell::Text(&labels.host),
+            4 => Cell::Int(self.process.pid),
+            5 => Cell::Long(self.process.start_us),
+            6 => Cell::Long(self.process.process_id),
+            7 => Cell::Long(self.stack_id),
+            8 => Cell::Long(self.site_id),
+            9 => Cell::Long(self.sample_period),
+            10 => Cell::Long(self.n),
+            11 => Cell::Long(self.min_bytes),
+            12 => Cell::Long(self.max_bytes),
+            13 => Cell::Long(self.sum_bytes),
+            14 => Cell::Long(self.sum_blocks),
+            15 => Cell::Long(self.sx),
+            16 => Cell::Long(self.sxx),
+            17 => Cell::Optional(self.sxy),
+            18 => Cell::Optional(self.syy),
+            _ => Cell::Text(&labels.service),
+        }
+    }
+}
+
 impl LakeRow for HourRow {
     const TABLE: Table = Table::SitesHour;
     type Key = (i64, i64, i64, i64);
@@ -254,32 +304,6 @@ impl LakeRow for HourRow {
 
     fn weight(&self) -> usize {
         size_of::<Self>()
-    }
-
-    fn cell(&self, column: usize) -> Cell<'_> {
-        let labels = &self.process.labels;
-        match column {
-            0 => Cell::Long(self.hour),
-            1 => Cell::Text(&labels.version),
-            2 => Cell::Text(&labels.region),
-            3 => Cell::Text(&labels.host),
-            4 => Cell::Int(self.process.pid),
-            5 => Cell::Long(self.process.start_us),
-            6 => Cell::Long(self.process.process_id),
-            7 => Cell::Long(self.stack_id),
-            8 => Cell::Long(self.site_id),
-            9 => Cell::Long(self.sample_period),
-            10 => Cell::Long(self.n),
-            11 => Cell::Long(self.min_bytes),
-            12 => Cell::Long(self.max_bytes),
-            13 => Cell::Long(self.sum_bytes),
-            14 => Cell::Long(self.sum_blocks),
-            15 => Cell::Long(self.sx),
-            16 => Cell::Long(self.sxx),
-            17 => Cell::Optional(self.sxy),
-            18 => Cell::Optional(self.syy),
-            _ => Cell::Text(&labels.service),
-        }
     }
 
     fn assemble(
@@ -323,6 +347,32 @@ impl LakeRow for HourRow {
     }
 }
 
+impl RowCells for ProcessRow {
+    fn table() -> Table {
+        Table::Processes
+    }
+
+    fn cell(&self, column: usize) -> Cell<'_> {
+        let labels = &self.process.labels;
+        match column {
+            0 => Cell::Long(self.slot),
+            1 => Cell::Text(&labels.version),
+            2 => Cell::Text(&labels.region),
+            3 => Cell::Text(&labels.host),
+            4 => Cell::Text(&labels.container),
+            5 => Cell::Int(self.process.pid),
+            6 => Cell::Long(self.process.start_us),
+            7 => Cell::Long(self.process.process_id),
+            8 => Cell::Long(self.sample_period),
+            9 => Cell::Long(self.live_bytes),
+            10 => Cell::Long(self.live_blocks),
+            11 => Cell::Optional(self.rss_bytes),
+            12 => Cell::Optional(self.limit_bytes),
+            _ => Cell::Text(&labels.service),
+        }
+    }
+}
+
 impl LakeRow for ProcessRow {
     const TABLE: Table = Table::Processes;
     type Key = (i64, i64);
@@ -350,26 +400,6 @@ impl LakeRow for ProcessRow {
 
     fn weight(&self) -> usize {
         size_of::<Self>()
-    }
-
-    fn cell(&self, column: usize) -> Cell<'_> {
-        let labels = &self.process.labels;
-        match column {
-            0 => Cell::Long(self.slot),
-            1 => Cell::Text(&labels.version),
-            2 => Cell::Text(&labels.region),
-            3 => Cell::Text(&labels.host),
-            4 => Cell::Text(&labels.container),
-            5 => Cell::Int(self.process.pid),
-            6 => Cell::Long(self.process.start_us),
-            7 => Cell::Long(self.process.process_id),
-            8 => Cell::Long(self.sample_period),
-            9 => Cell::Long(self.live_bytes),
-            10 => Cell::Long(self.live_blocks),
-            11 => Cell::Optional(self.rss_bytes),
-            12 => Cell::Optional(self.limit_bytes),
-            _ => Cell::Text(&labels.service),
-        }
     }
 
     fn assemble(
@@ -404,6 +434,23 @@ impl LakeRow for ProcessRow {
     }
 }
 
+impl RowCells for StackRow {
+    fn table() -> Table {
+        Table::Stacks
+    }
+
+    fn cell(&self, column: usize) -> Cell<'_> {
+        match column {
+            0 => Cell::Long(self.stack_id),
+            1 => Cell::Long(self.site_id),
+            2 => Cell::Text(&self.function),
+            3 => Cell::Text(&self.type_name),
+            4 => Cell::Text(&self.stack),
+            _ => Cell::Text(&self.service),
+        }
+    }
+}
+
 impl LakeRow for StackRow {
     const TABLE: Table = Table::Stacks;
     type Key = (i64, i64);
@@ -428,17 +475,6 @@ impl LakeRow for StackRow {
         size_of::<Self>() + self.service.len() + self.function.len() + self.type_name.len() + self.stack.len()
     }
 
-    fn cell(&self, column: usize) -> Cell<'_> {
-        match column {
-            0 => Cell::Long(self.stack_id),
-            1 => Cell::Long(self.site_id),
-            2 => Cell::Text(&self.function),
-            3 => Cell::Text(&self.type_name),
-            4 => Cell::Text(&self.stack),
-            _ => Cell::Text(&self.service),
-        }
-    }
-
     fn assemble(
         chunk: &CellChunk,
         service: Option<&str>,
@@ -457,6 +493,27 @@ impl LakeRow for StackRow {
             });
         }
         Ok(())
+    }
+}
+
+impl RowCells for ServiceFrame {
+    fn table() -> Table {
+        Table::Frames
+    }
+
+    fn cell(&self, column: usize) -> Cell<'_> {
+        let frame = &self.frame;
+        match column {
+            0 => Cell::Long(frame.stack_id),
+            1 => Cell::Long(frame.site_id),
+            2 => Cell::Int(frame.depth),
+            3 => Cell::Text(&frame.function),
+            4 => Cell::Text(&frame.file),
+            5 => Cell::Int(frame.line),
+            6 => Cell::Text(&frame.module),
+            7 => Cell::Text(&frame.build_id),
+            _ => Cell::Text(&self.service),
+        }
     }
 }
 
@@ -485,21 +542,6 @@ impl LakeRow for ServiceFrame {
         let frame = &self.frame;
         let texts = [&self.service, &frame.function, &frame.file, &frame.module, &frame.build_id];
         size_of::<Self>() + texts.iter().map(|text| text.len()).sum::<usize>()
-    }
-
-    fn cell(&self, column: usize) -> Cell<'_> {
-        let frame = &self.frame;
-        match column {
-            0 => Cell::Long(frame.stack_id),
-            1 => Cell::Long(frame.site_id),
-            2 => Cell::Int(frame.depth),
-            3 => Cell::Text(&frame.function),
-            4 => Cell::Text(&frame.file),
-            5 => Cell::Int(frame.line),
-            6 => Cell::Text(&frame.module),
-            7 => Cell::Text(&frame.build_id),
-            _ => Cell::Text(&self.service),
-        }
     }
 
     fn assemble(

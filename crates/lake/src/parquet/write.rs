@@ -1,7 +1,7 @@
 //! Writes the rows of a table as a Parquet file.
 
 use super::cells::schema_field;
-use super::{FileProblem, LakeRow, SCHEMA_KEY, TABLE_KEY};
+use super::{FileProblem, RowCells, SCHEMA_KEY, TABLE_KEY};
 use crate::table::{ColumnKind, ColumnSpec, SERVICE};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
@@ -26,17 +26,17 @@ pub struct TableWriter<W: Write + Send, R> {
     written: u64,
 }
 
-impl<W: Write + Send, R: LakeRow> TableWriter<W, R> {
+impl<W: Write + Send, R: RowCells> TableWriter<W, R> {
     /// Starts a file. The files of hosts have a column `service`; compacted ones have it in their path.
     pub fn new(out: W, has_service: bool) -> Result<Self, FileProblem> {
-        let mut columns = R::TABLE.columns().to_vec();
+        let mut columns = [R::table().columns(), R::more_columns()].concat();
         if has_service {
             columns.push(SERVICE);
         }
         let fields = columns.iter().map(schema_field).collect();
-        let schema = Type::group_type_builder(R::TABLE.name()).with_fields(fields).build()?;
+        let schema = Type::group_type_builder(R::table().name()).with_fields(fields).build()?;
         let meta = |key: &str, value: String| KeyValue { key: key.to_owned(), value: Some(value) };
-        let about = vec![meta(SCHEMA_KEY, crate::SCHEMA.to_string()), meta(TABLE_KEY, R::TABLE.name().to_owned())];
+        let about = vec![meta(SCHEMA_KEY, crate::SCHEMA.to_string()), meta(TABLE_KEY, R::table().name().to_owned())];
         let mut properties = WriterProperties::builder()
             .set_writer_version(WriterVersion::PARQUET_1_0)
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
@@ -94,7 +94,7 @@ impl<W: Write + Send, R: LakeRow> TableWriter<W, R> {
     }
 }
 
-fn write_column<R: LakeRow>(
+fn write_column<R: RowCells>(
     writer: &mut SerializedColumnWriter<'_>,
     column: &ColumnSpec,
     index: usize,

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Contents are removed when the cache is too large, the longest unused first. Links keep what is in use: a path that was handed out stays valid, whatever another
-//! process removes. Engines read day and service from the path, so links have the keys as names.
+//! process removes. Engines read day and service from the path, so links have the keys as names. Files that are only opened need no links, so that a compaction does
+//! not keep all that it has read.
 
 use super::{StoreError, StoredFile, system};
 use sha2::{Digest, Sha256};
@@ -54,6 +55,8 @@ pub struct FileCache {
     files: PathBuf,
     links: PathBuf,
     limit: u64,
+    /// Bytes that came since the last look at the limit.
+    grown: AtomicU64,
     /// The tags of the linked files.
     linked: Mutex<HashMap<String, String>>,
     /// Held until the store is closed.
@@ -86,8 +89,10 @@ impl FileCache {
             };
             lock.lock().map_err(|error| system(&lock_path, error))?;
             fs::create_dir_all(&links).map_err(|error| system(&links, error))?;
-            let linked = Mutex::default();
-            return Ok(Self { store: store.to_owned(), files, links, limit, linked, _lock: lock, lock_path });
+            let (grown, linked) = (AtomicU64::new(0), Mutex::default());
+            let cache = Self { store: store.to_owned(), files, links, limit, grown, linked, _lock: lock, lock_path };
+            cache.make_room();
+            return Ok(cache);
         }
     }
 
@@ -113,51 +118,57 @@ impl FileCache {
         &self.links
     }
 
-    /// Takes files into use, and returns those whose contents are not here. A content of a wrong length is removed.
-    pub fn take(&self, files: &[StoredFile]) -> Result<Vec<StoredFile>, StoreError> {
-        let mut linked = self.linked.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut missing = Vec::new();
-        for file in files {
-            if linked.get(&file.key) == Some(&file.tag) {
-                continue;
-            }
-            if self.link(file)? {
-                linked.insert(file.key.clone(), file.tag.clone());
-            } else {
-                missing.push(file.clone());
-            }
-        }
-        Ok(missing)
-    }
-
-    fn link(&self, file: &StoredFile) -> Result<bool, StoreError> {
-        let (entry, path) = (self.entry(file), self.local_path(&file.key));
+    /// The content of a file, if it is here. One of a wrong length is removed.
+    pub fn content(&self, file: &StoredFile) -> Result<Option<File>, StoreError> {
+        let entry = self.entry(file);
         let content = match File::open(&entry) {
             Ok(content) => content,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(system(&entry, error)),
         };
         if content.metadata().map_err(|error| system(&entry, error))?.len() != file.bytes {
             fs::remove_file(&entry).map_err(|error| system(&entry, error))?;
-            return Ok(false);
+            return Ok(None);
         }
         // The time of the last use; without it the file is only removed earlier.
         let _ = content.set_modified(SystemTime::now());
+        Ok(Some(content))
+    }
+
+    /// Makes the path of a file, if its content is here.
+    pub fn link(&self, file: &StoredFile) -> Result<bool, StoreError> {
+        let mut linked = self.linked.lock().unwrap_or_else(PoisonError::into_inner);
+        if linked.get(&file.key) == Some(&file.tag) {
+            return Ok(true);
+        }
+        if self.content(file)?.is_none() {
+            return Ok(false);
+        }
+        let path = self.local_path(&file.key);
         let folder = path.parent().unwrap_or(&self.links);
         fs::create_dir_all(folder).map_err(|error| system(folder, error))?;
         let new = self.links.join(".new");
         let _ = fs::remove_file(&new);
-        match fs::hard_link(&entry, &new) {
+        match fs::hard_link(self.entry(file), &new) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(system(&new, error)),
         }
         fs::rename(&new, &path).map_err(|error| system(&path, error))?;
+        linked.insert(file.key.clone(), file.tag.clone());
         Ok(true)
     }
 
+    /// Counts contents that came. From time to time this makes room for them.
+    pub fn grew(&self, bytes: u64) {
+        if self.grown.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) >= self.limit / 8 {
+            self.make_room();
+        }
+    }
+
     /// Removes the contents that were not used for the longest time, until the rest is within the limit.
-    pub fn make_room(&self) {
+    fn make_room(&self) {
+        self.grown.store(0, Ordering::Relaxed);
         let mut contents = Vec::new();
         let Ok(entries) = fs::read_dir(&self.files) else { return };
         for entry in entries.flatten() {
@@ -221,13 +232,15 @@ mod tests {
         let folder = folder("length");
         let cache = FileCache::open(&folder, 1000, "here").unwrap();
         let wanted = file("sites/day=2026-11-18/a", 3);
-        assert_eq!(cache.take(&[wanted.clone()]).unwrap(), [wanted.clone()]);
+        assert!(cache.content(&wanted).unwrap().is_none());
         fs::write(cache.entry(&wanted), "ab").unwrap();
-        assert_eq!(cache.take(&[wanted.clone()]).unwrap(), [wanted.clone()]);
+        assert!(!cache.link(&wanted).unwrap());
         assert!(!cache.entry(&wanted).exists(), "the damaged content is removed");
         fs::write(cache.entry(&wanted), "abc").unwrap();
-        assert_eq!(cache.take(&[wanted.clone()]).unwrap(), []);
+        assert!(cache.link(&wanted).unwrap());
         assert_eq!(fs::read_to_string(cache.local_path(&wanted.key)).unwrap(), "abc");
+        let other = StoredFile { tag: "other".to_owned(), ..wanted };
+        assert!(cache.content(&other).unwrap().is_none(), "another version");
         drop(cache);
         let _ = fs::remove_dir_all(folder);
     }
@@ -239,14 +252,20 @@ mod tests {
         let files: Vec<StoredFile> = (0..5).map(|number| file(&format!("sites/{number}"), 100)).collect();
         for file in &files {
             fs::write(cache.entry(file), [7; 100]).unwrap();
-            assert!(cache.take(std::slice::from_ref(file)).unwrap().is_empty());
+            assert!(cache.link(file).unwrap());
+            cache.grew(100);
         }
-        cache.make_room();
         assert_eq!(fs::read_dir(folder.join("files")).unwrap().count(), 2);
         assert!(files.iter().all(|file| fs::metadata(cache.local_path(&file.key)).unwrap().len() == 100));
+        assert!(cache.content(&files[4]).unwrap().is_some(), "the last one is among them");
+        let links = cache.links.clone();
         drop(cache);
+        assert!(!links.exists());
+        // A store that was not closed.
+        fs::create_dir(&links).unwrap();
+        fs::write(links.with_extension("lock"), "").unwrap();
         let other = FileCache::open(&folder, 250, "elsewhere").unwrap();
-        assert_eq!(other.take(&files).unwrap().len(), 5, "stores do not share contents");
+        assert!(files.iter().all(|file| other.content(file).unwrap().is_none()), "stores do not share contents");
         assert_eq!(fs::read_dir(folder.join("in-use")).unwrap().count(), 3, "gate, lock and links of one store");
         drop(other);
         let _ = fs::remove_dir_all(folder);

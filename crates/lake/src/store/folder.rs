@@ -103,10 +103,6 @@ impl LakeStore for FolderStore {
         self.path_of(&file.key)
     }
 
-    fn local_root(&self) -> &Path {
-        &self.root
-    }
-
     fn list(&self, prefix: &str) -> Result<Vec<StoredFile>, StoreError> {
         let mut files = Vec::new();
         self.collect(&self.root, prefix, &mut files)?;

@@ -70,9 +70,11 @@ pub trait LakeStore: Send + Sync {
     fn open(&self, file: &StoredFile) -> Result<File, StoreError>;
     /// The path of a file's content on this machine, for engines that open files by name. It stays valid while the store does.
     fn local_path(&self, file: &StoredFile) -> Result<PathBuf, StoreError>;
-    /// The folder below which the paths of [`LakeStore::local_path`] are, each under its key.
-    fn local_root(&self) -> &Path;
-    /// Brings files to this machine, several at once, before they are opened one by one.
+    /// The paths of several files, which an object store brings to this machine at the same time.
+    fn local_paths(&self, files: &[StoredFile]) -> Result<Vec<PathBuf>, StoreError> {
+        files.iter().map(|file| self.local_path(file)).collect()
+    }
+    /// Brings files that will be opened soon to this machine, several at a time. As many as the cache holds.
     fn bring(&self, _files: &[StoredFile]) -> Result<(), StoreError> {
         Ok(())
     }

@@ -19,6 +19,8 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(180);
 /// Downloads of one request. The lines of a request stay short.
 const FILES_AT_ONCE: usize = 1000;
+/// Another process may remove a copy between its download and its use.
+const TRIES: usize = 4;
 
 /// The program, and where it keeps copies.
 #[derive(Clone, Debug)]
@@ -97,6 +99,40 @@ impl ProgramStore {
         }
     }
 
+    /// Downloads the files whose contents are not here.
+    fn download(&self, files: &[StoredFile]) -> Result<(), StoreError> {
+        let mut wanted = Vec::new();
+        for file in files {
+            if self.cache.content(file)?.is_none() {
+                wanted.push(WantedFile { file: file.clone(), to: self.cache.entry(file) });
+            }
+        }
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let bytes = wanted.iter().fold(0_u64, |sum, wanted| sum.saturating_add(wanted.file.bytes));
+        self.ask(&StoreRequest::Get { files: wanted })?;
+        self.cache.grew(bytes);
+        Ok(())
+    }
+
+    /// Refuses keys that are no relative paths: links have their names.
+    fn check(&self, files: &[StoredFile]) -> Result<(), StoreError> {
+        match files.iter().find(|file| !is_plain_key(&file.key)) {
+            Some(file) => Err(StoreError::Refused(format!("{}: {}: not a path in a lake", self.uri, file.key))),
+            None => Ok(()),
+        }
+    }
+
+    fn removed(&self, file: &StoredFile) -> StoreError {
+        StoreError::Away(format!("{}: {}: does not stay in the cache", self.uri, file.key))
+    }
+
+    /// The folder below which the paths of [`LakeStore::local_path`] are.
+    pub fn local_root(&self) -> &Path {
+        self.cache.local_root()
+    }
+
     fn away(&self, what: &str) -> StoreError {
         StoreError::Away(format!("{}: highwater-s3 {what}", self.uri))
     }
@@ -128,40 +164,38 @@ impl LakeStore for ProgramStore {
     }
 
     fn open(&self, file: &StoredFile) -> Result<File, StoreError> {
-        let path = self.local_path(file)?;
-        File::open(&path).map_err(|error| super::system(&path, error))
+        for _ in 0..TRIES {
+            if let Some(content) = self.cache.content(file)? {
+                return Ok(content);
+            }
+            self.download(std::slice::from_ref(file))?;
+        }
+        Err(self.removed(file))
     }
 
     fn local_path(&self, file: &StoredFile) -> Result<PathBuf, StoreError> {
-        self.bring(std::slice::from_ref(file))?;
-        Ok(self.cache.local_path(&file.key))
+        self.check(std::slice::from_ref(file))?;
+        for _ in 0..TRIES {
+            if self.cache.link(file)? {
+                return Ok(self.cache.local_path(&file.key));
+            }
+            self.download(std::slice::from_ref(file))?;
+        }
+        Err(self.removed(file))
     }
 
-    fn local_root(&self) -> &Path {
-        self.cache.local_root()
+    fn local_paths(&self, files: &[StoredFile]) -> Result<Vec<PathBuf>, StoreError> {
+        self.check(files)?;
+        let mut paths = Vec::new();
+        for some in files.chunks(FILES_AT_ONCE) {
+            self.download(some)?;
+            paths.extend(some.iter().map(|file| self.local_path(file)).collect::<Result<Vec<_>, _>>()?);
+        }
+        Ok(paths)
     }
 
     fn bring(&self, files: &[StoredFile]) -> Result<(), StoreError> {
-        for some in files.chunks(FILES_AT_ONCE) {
-            if let Some(strange) = some.iter().find(|file| !is_plain_key(&file.key)) {
-                return Err(StoreError::Refused(format!("{}: not a path in a lake", strange.key)));
-            }
-            // Another process may make room in the cache between a download and its use.
-            let mut missing = self.cache.take(some)?;
-            for _ in 0..3 {
-                if missing.is_empty() {
-                    break;
-                }
-                let wanted = |file: &StoredFile| WantedFile { file: file.clone(), to: self.cache.entry(file) };
-                self.ask(&StoreRequest::Get { files: missing.iter().map(wanted).collect() })?;
-                missing = self.cache.take(&missing)?;
-            }
-            if let Some(file) = missing.first() {
-                return Err(StoreError::Away(format!("{}: another process removes it from the cache", file.key)));
-            }
-        }
-        self.cache.make_room();
-        Ok(())
+        files.chunks(FILES_AT_ONCE).try_for_each(|some| self.download(some))
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<StoredFile>, StoreError> {

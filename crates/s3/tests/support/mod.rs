@@ -1,5 +1,5 @@
 //! An S3 server, what can go wrong between it and the program, and the program in an environment of the test's own.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
 
 mod gate;
 mod moto;

@@ -1,6 +1,6 @@
 //! The value of the field `Authorization`: from an environment variable, or from a file.
 
-use highwater_http::client::Request;
+use highwater_http::client::OutgoingRequest;
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ impl Authorization {
 
 fn checked(text: &str) -> Result<String, AuthorizationError> {
     let value = text.trim();
-    let is_valid = !value.is_empty() && value.len() as u64 <= LONGEST && Request::is_field(value);
+    let is_valid = !value.is_empty() && value.len() as u64 <= LONGEST && OutgoingRequest::is_field(value);
     is_valid.then(|| value.to_owned()).ok_or(AuthorizationError::Malformed)
 }
 

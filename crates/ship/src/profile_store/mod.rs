@@ -32,7 +32,7 @@ use crate::target::{Parcel, SendError, ShipTarget};
 use allocated::AllocatedBefore;
 use bodies::Body;
 use highwater_formats::otlp::reply::partial_success;
-use highwater_http::client::Request;
+use highwater_http::client::OutgoingRequest;
 use post::{Answer, PostError, post};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -74,7 +74,7 @@ impl ProfileStoreTarget {
         tenant: Option<String>,
         authorization: Authorization,
     ) -> Result<Self, TenantError> {
-        let is_valid = |tenant: &String| (1..=150).contains(&tenant.len()) && Request::is_field(tenant);
+        let is_valid = |tenant: &String| (1..=150).contains(&tenant.len()) && OutgoingRequest::is_field(tenant);
         if !tenant.iter().all(is_valid) {
             return Err(TenantError);
         }

@@ -4,7 +4,7 @@ use super::retry_after::retry_after;
 use highwater_formats::otlp::reply::one_line;
 use highwater_formats::protobuf::{ProtobufFields, ProtobufValue};
 use highwater_http::client::response::{Response, read_response};
-use highwater_http::client::{Connection, LateTexts, Pace, Request, ServerUrl};
+use highwater_http::client::{Connection, LateTexts, OutgoingRequest, Pace, ServerUrl};
 use std::io::Read;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -39,7 +39,7 @@ pub(super) struct PostError(pub(super) String);
 pub(super) fn post(url: &ServerUrl, fields: &[(&str, &str)], body: &[u8]) -> Result<Answer, PostError> {
     let texts = LateTexts { run: "it did not answer in 60 seconds", stall_setting: "" };
     let mut pace = Pace::new(STALL, 1, Instant::now() + REQUEST, texts);
-    let request = Request { fields, body: Some(body) };
+    let request = OutgoingRequest { fields, body: Some(body) };
     let connection = Connection::open(url, &request, &mut pace).map_err(|error| PostError(error.to_string()))?;
     let response = read_response(connection).map_err(|error| PostError(error.to_string()))?;
     answer(response)

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use crate::elf::ElfImage;
 use download_cache::{CacheEntry, DownloadCache};
 use highwater_http::client::response::{Response, ResponseError, read_response};
-use highwater_http::client::{Connection, Pace, Request, listed};
+use highwater_http::client::{Connection, OutgoingRequest, Pace, listed};
 use limits::Limits;
 
 /// Which servers are asked for debug files.
@@ -201,7 +201,7 @@ fn download(
 ) -> Result<Option<ElfImage>, DownloadError> {
     let mut url = asked.server.below(&format!("buildid/{}/{}", asked.build_id, asked.artifact.name()));
     for _ in 0..=MOST_REDIRECTS {
-        let response = read_response(Connection::open(&url, &Request::default(), &mut pace)?)?;
+        let response = read_response(Connection::open(&url, &OutgoingRequest::default(), &mut pace)?)?;
         match (response.status, &response.location) {
             (200, _) => return keep(asked, cache, limits, response),
             (404, _) => return Ok(None),

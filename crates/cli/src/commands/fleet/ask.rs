@@ -122,18 +122,13 @@ pub struct FleetAsked<'a> {
 impl FleetAskArgs {
     /// Opens the lake and finds the engine.
     pub fn open(&self) -> Result<FleetAsked<'_>, Failure> {
-        let scope = FleetScope { since: self.since, until: self.until, labels: self.filters.clone() };
-        if scope.since.zip(scope.until).is_some_and(|(since, until)| since >= until) {
-            return Err(Failure::Usage("--since is not before --until".into()));
-        }
-        let store = open_store(&self.lake).map_err(Failure::fault)?;
-        let lake = Lake::open(store).map_err(Failure::fault)?;
+        let scope = scope_of(self.since, self.until, &self.filters)?;
         let engine: Box<dyn FleetEngine> = match (self.engine.engine, &self.engine.master) {
             (EngineName::Spark, Some(master)) => {
                 Box::new(SparkEngine::new(master.clone(), self.engine.spark_conf.clone()))
             }
             (EngineName::Duckdb, Some(_)) => return Err(Failure::Usage("--master is for --engine spark".into())),
-            _ => Box::new(DuckDbProgram::new(ENGINE.find()?)),
+            _ => embedded_engine()?,
         };
         let standard = EngineLimits::default();
         let limits = EngineLimits {
@@ -141,8 +136,27 @@ impl FleetAskArgs {
             threads: self.engine.threads.unwrap_or(standard.threads),
             seconds: self.engine.seconds,
         };
-        Ok(FleetAsked { args: self, lake: FleetLake::new(lake, engine, limits), scope })
+        Ok(FleetAsked { args: self, lake: open_lake(&self.lake, engine, limits)?, scope })
     }
+}
+
+/// The part of a fleet that arguments name.
+pub fn scope_of(since: Option<i64>, until: Option<i64>, filters: &[LabelFilter]) -> Result<FleetScope, Failure> {
+    if since.zip(until).is_some_and(|(since, until)| since >= until) {
+        return Err(Failure::Usage("--since is not before --until".into()));
+    }
+    Ok(FleetScope { since, until, labels: filters.to_vec() })
+}
+
+/// DuckDB, in its program.
+pub fn embedded_engine() -> Result<Box<dyn FleetEngine>, Failure> {
+    Ok(Box::new(DuckDbProgram::new(ENGINE.find()?)))
+}
+
+/// Opens a lake.
+pub fn open_lake(lake: &str, engine: Box<dyn FleetEngine>, limits: EngineLimits) -> Result<FleetLake, Failure> {
+    let lake = Lake::open(open_store(lake).map_err(Failure::fault)?).map_err(Failure::fault)?;
+    Ok(FleetLake::new(lake, engine, limits))
 }
 
 impl FleetAsked<'_> {
@@ -216,7 +230,7 @@ impl FleetAsked<'_> {
         let count = self.lake.ask(&in_scope, scope, 1, &|| true)?;
         let count = count.answer.rows.first().and_then(|row| row.first()).and_then(Value::as_i64).unwrap_or(0);
         let reason = match count {
-            0 if !services.is_empty() && !services.iter().any(|service| wanted(&service)) => {
+            0 if !services.is_empty() && !services.iter().any(|service| wanted(service)) => {
                 format!("no service passes the filter; the lake has {}", listed(&services))
             }
             0 => {

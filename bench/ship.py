@@ -1,0 +1,87 @@
+"""Measures what shipping costs a host: bench/ship builds everything and calls this."""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+
+def cpu_seconds(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident(pid):
+    """Resident memory in MB, without mapped files."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("RssAnon:")[1].split()[0]) / 1024
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--highwater", required=True)
+    parser.add_argument("--processes", type=int, default=100)
+    parser.add_argument("--every", type=int, default=3, help="seconds from slot to slot: the cost of a slot is the same in a minute")
+    parser.add_argument("--slots", type=int, default=60)
+    options = parser.parse_args()
+    folder = tempfile.mkdtemp()
+    environment = dict(os.environ, HIGHWATER_SOCKET=f"{folder}/socket", XDG_CACHE_HOME=f"{folder}/cache")
+    highwater = os.path.abspath(options.highwater)
+    collector = subprocess.Popen([highwater, "collector", "--store", f"{folder}/kept", "--quiet"], env=environment)
+    while subprocess.run([highwater, "ps"], env=environment, capture_output=True).returncode != 0:
+        time.sleep(0.1)
+    programs = []
+    shipper = None
+    try:
+        for _ in range(options.processes):
+            command = [highwater, "run", "-q", "--", str(options.work / "sites")]
+            program = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+            program.stdout.readline()
+            programs.append(program)
+        idle = cpu_seconds(collector.pid)
+        time.sleep(20)
+        idle = (cpu_seconds(collector.pid) - idle) / 20 * 60
+        command = [highwater, "ship", "--to", f"{folder}/lake", "--spool", f"{folder}/spool", "--every", f"{options.every}s", "--jitter", "0s"]
+        command += ["--file-every", f"{options.every * 5}s"]
+        shipper = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+        last = Path(f"{folder}/spool/last")
+        while not last.exists():
+            time.sleep(0.05)
+        first = cpu_seconds(shipper.pid)
+        time.sleep(options.every * 10)
+        began = (cpu_seconds(shipper.pid), cpu_seconds(collector.pid), int(last.read_text()), time.monotonic())
+        memory = [resident(shipper.pid)]
+        for _ in range(4):
+            time.sleep(options.every * options.slots / 4)
+            memory.append(resident(shipper.pid))
+        slots = (int(last.read_text()) - began[2]) // options.every
+        elapsed = time.monotonic() - began[3]
+        of_shipper = (cpu_seconds(shipper.pid) - began[0]) / slots
+        of_collector = (cpu_seconds(collector.pid) - began[1] - idle / 60 * elapsed) / slots
+        rows = [
+            ("CPU of the first slot, with all names", f"{first:.2f} s"),
+            ("CPU of the shipper for a slot", f"{of_shipper * 1000:.0f} ms, {of_shipper / 60:.2%} of a core at one slot a minute"),
+            ("CPU of the collector for a slot", f"{of_collector * 1000:.0f} ms, {of_collector / 60:.2%}"),
+            ("CPU of the collector without a shipper", f"{idle * 1000:.0f} ms a minute, {idle / 60:.2%}"),
+            (f"anonymous memory of the shipper over {slots} slots", ", ".join(f"{value:.0f}" for value in memory) + " MB"),
+        ]
+        print(f"{options.processes} processes of 1,000 sites, {slots} slots measured\n\n| | |\n|---|---|")
+        for name, value in rows:
+            print(f"| {name} | {value} |")
+    finally:
+        for process in [*programs, shipper, collector]:
+            if process is not None:
+                process.terminate()
+        for process in [*programs, shipper, collector]:
+            if process is not None:
+                process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
