@@ -12,6 +12,7 @@ use crate::questions::SiteTable;
 use crate::schema::{columns, views};
 use crate::scope::FleetScope;
 use highwater_lake::keys::{FileState, LakeKey};
+use highwater_lake::parquet::LakeRow;
 use highwater_lake::rows::{HourRow, ProcessRow, ServiceFrame, SiteRow, StackRow};
 use highwater_lake::store::{StoreError, StoredFile};
 use highwater_lake::{Day, Lake, LakeError, LakeFiles, SlotRange, Table};
@@ -22,6 +23,9 @@ use std::sync::{Mutex, PoisonError};
 const TRIES: usize = 5;
 /// The most damaged files that are left out of one answer; beyond, something else is wrong.
 const MOST_DAMAGED: usize = 50;
+
+/// How DuckDB's errors about damaged pages begin.
+const DAMAGE: [&str; 3] = ["Invalid Error", "IO Error", "Invalid Input Error"];
 
 /// A lake, and the engine that answers questions about it.
 pub struct FleetLake {
@@ -116,6 +120,14 @@ impl FleetLake {
                         let reason = format!("{key}: damaged: {}", line.replace(&local.base(), ""));
                         damaged.insert(key, reason);
                     }
+                    // Some errors of damaged pages do not name their file.
+                    None if DAMAGE.iter().any(|kind| line.starts_with(kind)) => {
+                        let known = damaged.len();
+                        damaged.extend(self.damaged_files(&good));
+                        if damaged.len() == known {
+                            return Err(FleetError::Engine(line));
+                        }
+                    }
                     _ => return Err(FleetError::Engine(line)),
                 },
                 Err(error) => return Err(error),
@@ -129,6 +141,32 @@ impl FleetLake {
             Some(bucket) if self.engine.reads_objects() => Ok(LocalFiles::objects(bucket, files)),
             _ => LocalFiles::new(self.lake.store(), files),
         }
+    }
+
+    /// Files with rows that cannot be read, found by reading all of them.
+    fn damaged_files(&self, files: &BTreeMap<Table, LakeFiles>) -> BTreeMap<String, String> {
+        let mut damaged = BTreeMap::new();
+        for (table, files) in files {
+            for file in files.compacted.iter().chain(&files.incoming) {
+                let read = match table {
+                    Table::Sites => self.read_all::<SiteRow>(file),
+                    Table::SitesHour => self.read_all::<HourRow>(file),
+                    Table::Processes => self.read_all::<ProcessRow>(file),
+                    Table::Stacks => self.read_all::<StackRow>(file),
+                    Table::Frames => self.read_all::<ServiceFrame>(file),
+                };
+                if let Err(problem) = read {
+                    damaged.insert(file.key.clone(), problem);
+                }
+            }
+        }
+        damaged
+    }
+
+    fn read_all<R: LakeRow>(&self, file: &StoredFile) -> Result<(), String> {
+        let mut reader = self.lake.read::<R>(file).map_err(|error| error.to_string())?;
+        while reader.next_rows().map_err(|problem| format!("{}: {problem}", file.key))?.is_some() {}
+        Ok(())
     }
 
     fn request(&self, sql: &str, local: &LocalFiles, max_rows: u64) -> EngineRequest {
