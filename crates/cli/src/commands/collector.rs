@@ -97,7 +97,11 @@ impl CollectorArgs {
         let server = CollectorServer::bind(self.options()?).map_err(Failure::fault)?;
         let metrics = self.metrics.map(|address| MetricsProcess::bind(address, self.metrics_arguments(&server)));
         let metrics = metrics.transpose()?;
-        let log = |line: &str| if self.quiet { () } else { say(line) };
+        let log = |line: &str| {
+            if !self.quiet {
+                say(line);
+            }
+        };
         log(&format!("collector listens at {}; Ctrl-C ends it", server.socket().display()));
         std::thread::scope(|scope| {
             if let Some(metrics) = &metrics {
