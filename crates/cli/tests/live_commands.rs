@@ -50,6 +50,7 @@ impl Kitchen {
             CollectorRequest::Timelines { .. } => {
                 Reply::failed("the collector does not know the request \"timelines\"")
             }
+            CollectorRequest::Gauges { .. } => Reply::failed("the collector does not know the request \"gauges\""),
             CollectorRequest::Snapshot { contents: Some(_), .. } => {
                 Reply::done(cut.to_json()).with(file.clone()).with(contents.clone())
             }
