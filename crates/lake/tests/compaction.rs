@@ -94,9 +94,6 @@ impl LakeStore for MortalStore {
     fn open(&self, file: &StoredFile) -> Result<File, StoreError> {
         self.inner.open(file)
     }
-    fn local_root(&self) -> &Path {
-        self.inner.local_root()
-    }
     fn local_path(&self, file: &StoredFile) -> Result<PathBuf, StoreError> {
         self.inner.local_path(file)
     }
