@@ -104,7 +104,7 @@ impl Library {
                 .map_err(|problem| format!("{}: {problem}, and {VARIABLE} names it", path.display()));
         }
         let beside = std::env::current_exe().ok().map(|program| program.with_file_name(FILE));
-        for path in beside.into_iter().chain(installed()).filter(|path| path.is_file()) {
+        if let Some(path) = beside.into_iter().chain(installed()).find(|path| path.is_file()) {
             return Self::load_file(&path).map_err(|problem| format!("{}: {problem}", path.display()));
         }
         Self::load_file(Path::new(FILE)).map_err(|problem| match problem.contains("is DuckDB") {
