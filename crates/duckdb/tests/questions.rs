@@ -75,9 +75,8 @@ fn top_is_what_the_rows_of_the_fullest_slot_add_up_to() {
             (FleetInstant::Latest, ten.iter().find(|(_, count)| count * 10 >= most * 9).map(|(slot, _)| *slot)),
             (FleetInstant::At(middle), totals.keys().copied().filter(|slot| *slot <= middle).max()),
         ] {
-            // Bytes, blocks, processes, hosts, sample period.
-            type Held<'a> = (i64, i64, BTreeSet<i64>, BTreeSet<&'a str>, i64);
-            let mut held: BTreeMap<i64, Held<'_>> = BTreeMap::new();
+            #[allow(clippy::type_complexity, reason = "a sum of five figures, used here only")]
+            let mut held: BTreeMap<i64, (i64, i64, BTreeSet<i64>, BTreeSet<&str>, i64)> = BTreeMap::new();
             for row in sites.iter().filter(|row| Some(row.slot) == slot) {
                 let site = held.entry(row.site_id).or_default();
                 site.0 += row.live_bytes;

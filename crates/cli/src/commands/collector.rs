@@ -20,7 +20,7 @@ use std::time::Duration;
   highwater collector                   until Ctrl-C
   highwater collector --store kept      another directory for kept snapshots
   highwater collector --keep 100 --keep-bytes 1GiB
-  highwater collector --metrics         for Prometheus: http://127.0.0.1:7464/metrics
+  highwater collector --metrics         for Prometheus, at 127.0.0.1:7464
   highwater collector --metrics 10.0.0.7:7464 --metrics-sites 5
   go tool pprof 'http://127.0.0.1:7464/debug/pprof/heap?pid=4711'
 

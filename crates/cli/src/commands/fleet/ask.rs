@@ -230,7 +230,7 @@ impl FleetAsked<'_> {
         let count = self.lake.ask(&in_scope, scope, 1, &|| true)?;
         let count = count.answer.rows.first().and_then(|row| row.first()).and_then(Value::as_i64).unwrap_or(0);
         let reason = match count {
-            0 if !services.is_empty() && !services.iter().any(|service| wanted(service)) => {
+            0 if !services.is_empty() && !services.iter().any(wanted) => {
                 format!("no service passes the filter; the lake has {}", listed(&services))
             }
             0 => {

@@ -1,0 +1,190 @@
+"""Measures a fleet's lake and the questions: bench/fleet builds everything and calls this."""
+
+import argparse
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+SERVICES = ["compiler", "python", "git", "sqlite", "jq"]
+# The second half of a run: a service has started long ago.
+INSTANTS = [50 + 3 * step for step in range(17)]
+QUESTIONS = {
+    "top": ["top"],
+    "growth": ["growth"],
+    "leaks": ["leaks"],
+    "diff": ["diff", "--a", "region=eu-west-1", "--b", "region=us-east-1"],
+    "processes": ["processes"],
+    "timeline": ["timeline", "--by", "version"],
+    "flamegraph": ["flamegraph"],
+}
+PYTHON = """
+import json, collections
+store = collections.OrderedDict(); words = {}
+for i in range(60000):
+    text = json.dumps({"id": i, "name": "user%d" % i, "tags": ["t%d" % (i % 97)] * 3})
+    store[i] = json.loads(text); words.setdefault(i % 5000, []).append(text)
+    if len(store) > 8000: store.popitem(last=False)
+    if i % 20000 == 0: words.clear()
+"""
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.work = options.work.resolve()
+        self.highwater = str((options.programs / "highwater").resolve())
+        self.simulator = str((options.programs / "fleet-lake").resolve())
+
+    def measured(self, command, out):
+        """CPU seconds of a program and its children, and the largest resident set of any of them in MB."""
+        with open(out, "wb") as stdout:
+            child = subprocess.Popen(command, stdout=stdout)
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode != 0:
+            sys.exit(f"failed: {' '.join(command)}")
+        return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+    def record(self, name):
+        """Records a program, once."""
+        path = self.work / f"{name}.hw"
+        if path.exists():
+            return path
+        stdin = subprocess.DEVNULL
+        if name == "compiler":
+            source = self.work / "compile.ii"
+            subprocess.run(["g++", "-E", "bench/workloads/compile.cpp", "-o", source], check=True)
+            compiler = subprocess.run(["g++", "-print-prog-name=cc1plus"], check=True, capture_output=True, text=True).stdout.strip()
+            command = [compiler, "-quiet", "-O1", str(source), "-o", "/dev/null"]
+        elif name == "python":
+            command = ["python3", "-c", PYTHON]
+        elif name == "git":
+            command = ["git", "log", "--stat", "-n", "400"]
+        elif name == "sqlite":
+            command, stdin = ["sqlite3", ":memory:"], open("bench/workloads/sqlite.sql", "rb")
+        else:
+            numbers = self.work / "numbers.json"
+            numbers.write_text(json.dumps([{"id": i, "name": f"user{i}", "tags": [str(i % 97)] * 3} for i in range(20000)]))
+            command = ["jq", "group_by(.tags[0]) | map({tag: .[0].tags[0], names: map(.name) | sort | join(\",\")})", str(numbers)]
+        part = path.with_suffix(".part.hw")
+        with open(self.work / f"{name}.log", "wb") as log:
+            record = [self.highwater, "record", "--force", "--no-children", "-o", str(part), "--", *command]
+            subprocess.run(record, check=True, stdin=stdin, stdout=subprocess.DEVNULL, stderr=log)
+        return part.rename(path)
+
+    def sites(self):
+        """Writes the sites of all recordings at all instants, the largest first."""
+        path = self.work / "sites.tsv"
+        with open(path, "w") as out:
+            for name in SERVICES:
+                recording = self.record(name)
+                sites = {}
+                for place, instant in enumerate(INSTANTS):
+                    table = self.work / "instant.csv"
+                    export = [self.highwater, "export", str(recording), "--at", f"{instant}%", "--force", "-o", str(table)]
+                    subprocess.run(export, check=True, capture_output=True)
+                    with open(table, newline="") as rows:
+                        for row in csv.DictReader(rows):
+                            about = tuple(row[column].replace("\t", " ") for column in ("function", "module", "stack"))
+                            # Stacks that differ in lines only are one site.
+                            states = sites.setdefault(about[2], (about, [[0] * 4 for _ in INSTANTS]))[1]
+                            for at, column in enumerate(("live_bytes", "live_blocks", "allocated_bytes", "allocations")):
+                                states[place][at] += int(row[column])
+                live = [site for site in sites.values() if any(state[1] > 0 for state in site[1])]
+                live.sort(key=lambda site: (-max(state[0] for state in site[1]), site[0]))
+                out.write(f"service\t{name}\n")
+                for about, states in live:
+                    out.write("\t".join([*about, *(",".join(map(str, state)) for state in states)]) + "\n")
+        return path
+
+    def lake(self, sites, scale):
+        """Writes and compacts a lake, and asks all questions. Returns the cells of its column."""
+        options = self.options
+        lake = self.work / "lake"
+        shutil.rmtree(lake, ignore_errors=True)
+        shape = [options.processes * scale, options.minutes, options.sites, options.file_minutes]
+        truth_file = self.work / "truth.json"
+        write, _ = self.measured([self.simulator, str(sites), str(lake), *map(str, shape)], truth_file)
+        truth = json.loads(truth_file.read_text())
+        incoming = sum(file.stat().st_size for file in (lake / "incoming/sites").rglob("*.parquet"))
+        compact, compact_memory = self.measured([self.highwater, "lake", "compact", str(lake)], os.devnull)
+        millions = truth["rows"] / 1e6
+        size = {table: sum(file.stat().st_size for file in (lake / table).rglob("*.parquet")) for table in ("sites", "sites_hour", "stacks", "frames", "processes")}
+        self.same("rows, live and allocated bytes", self.sums(lake), [truth[key] for key in ("rows", "live_bytes", "alloc_bytes")])
+        cells = {
+            "processes at a time": f"{shape[0]:,}",
+            "rows of sites": f"{truth['rows']:,}",
+            "bytes a row, from hosts": f"{incoming / truth['rows']:.2f}",
+            "bytes a row, compacted": f"{size['sites'] / truth['rows']:.2f}",
+            "bytes a row, with all other tables": f"{sum(size.values()) / truth['rows']:.2f}",
+            "making and writing, CPU s per million rows": f"{write / millions:.2f}",
+            "compaction and roll-up, CPU s per million rows": f"{compact / millions:.2f}",
+            "compaction, MB": f"{compact_memory:.0f}",
+        }
+        for name, arguments in QUESTIONS.items():
+            answer = self.work / f"{name}.json"
+            command = [self.highwater, "fleet", arguments[0], str(lake), *arguments[1:]]
+            command += ["-o", str(self.work / "flamegraph.svg"), "--force"] if name == "flamegraph" else ["--json"]
+            cpu, memory = self.measured(command, answer)
+            cells[name] = f"{cpu:.2f} s, {memory:.0f} MB"
+        top = json.loads((self.work / "top.json").read_text())
+        self.same("bytes of all sites at the peak", sum(row["live_bytes"] for row in top["rows"]), truth["peak_bytes"])
+        self.leaks(truth)
+        if not options.keep:
+            shutil.rmtree(lake)
+        return cells, truth
+
+    def sums(self, lake):
+        sql = "SELECT count(*) AS n, CAST(sum(live_bytes) AS BIGINT) AS live, CAST(sum(alloc_bytes) AS BIGINT) AS alloc FROM sites"
+        answer = subprocess.run([self.highwater, "fleet", "sql", str(lake), sql, "--json"], check=True, capture_output=True)
+        row = json.loads(answer.stdout)["rows"][0]
+        return [row["n"], row["live"], row["alloc"]] if isinstance(row, dict) else row
+
+    def leaks(self, truth):
+        """Exactly the known leaks, in exactly the processes that have them, at the known rate."""
+        rows = json.loads((self.work / "leaks.json").read_text())["rows"]
+        found = {(row["service"], str(row["site_id"])): row for row in rows}
+        known = {(leak["service"], leak["site_id"]): leak for leak in truth["leaks"]}
+        self.same("leaks", sorted(found), sorted(known))
+        for key, leak in known.items():
+            row = found[key]
+            self.same(f"processes and hosts of {key}", [row["processes"], row["hosts"]], [leak["processes"], leak["hosts"]])
+            for rate in (row["slowest"], row["fastest"]):
+                if abs(rate - leak["blocks_per_hour"]) > 0.02 * leak["blocks_per_hour"]:
+                    sys.exit(f"{key}: {rate} blocks an hour, not {leak['blocks_per_hour']}")
+
+    def same(self, what, found, wanted):
+        if found != wanted:
+            sys.exit(f"{what}: {found}, not {wanted}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--programs", type=Path, required=True)
+    parser.add_argument("--processes", type=int, default=250, help="at a time, in the smallest fleet")
+    parser.add_argument("--minutes", type=int, default=120, help="at least 72: a leak is found in processes with 30 slots")
+    parser.add_argument("--sites", type=int, default=1000, help="call stacks of a process")
+    parser.add_argument("--file-minutes", type=int, default=60, help="minutes in a file of a host")
+    parser.add_argument("--scales", default="1,2,4", help="multiples of the processes")
+    parser.add_argument("--keep", action="store_true", help="keep the last lake")
+    bench = Bench(parser.parse_args())
+    sites = bench.sites()
+    columns = []
+    for scale in map(int, bench.options.scales.split(",")):
+        cells, truth = bench.lake(sites, scale)
+        columns.append((scale, cells))
+    for service in truth["services"]:
+        print("{name}: {recorded} recorded sites of {sites}, {steady} with the same blocks at all instants".format(**service))
+    print("| | " + " | ".join(f"{scale}×" for scale, _ in columns) + " |\n|---|" + "---|" * len(columns))
+    for name in columns[0][1]:
+        print(f"| {name} | " + " | ".join(cells[name] for _, cells in columns) + " |")
+    print(f"Sums and the peak are those that the simulator counted. Leaks found: exactly the {len(truth['leaks'])} known ones, in exactly their processes.")
+
+
+if __name__ == "__main__":
+    main()
