@@ -5,7 +5,7 @@ use crate::monitor::{MetricsOptions, Monitor};
 use crate::negotiation::TextFormat;
 use crate::pprof::{self, NoProfile};
 use crate::source::MetricsSource;
-use highwater_http::server::{Incoming, IncomingHead, Request};
+use highwater_http::server::{IncomingHead, Request, RequestReader};
 use std::io::{self, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,7 +73,7 @@ impl MetricsEndpoint {
     fn converse(&self, mut stream: TcpStream, mut slot: ConnectionSlot) -> io::Result<()> {
         stream.set_write_timeout(Some(SENDING))?;
         stream.set_nodelay(true)?;
-        let mut incoming = Incoming::new(stream.try_clone()?);
+        let mut incoming = RequestReader::new(stream.try_clone()?);
         loop {
             let head = match incoming.next_head(IDLE)? {
                 IncomingHead::Head(head) => head,

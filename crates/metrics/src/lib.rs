@@ -36,4 +36,4 @@ pub use endpoint::MetricsEndpoint;
 pub use labels::ProcessLabels;
 pub use monitor::MetricsOptions;
 pub use sites::MOST_SITE_SERIES;
-pub use source::{MetricsSource, SiteBytes, SiteNames, SourceError};
+pub use source::{MetricsSource, SiteBytes, SiteFunctions, SourceError};

@@ -4,7 +4,7 @@ use crate::labels::ProcessLabels;
 use crate::negotiation::TextFormat;
 use crate::page::MetricsPage;
 use crate::series::{ProcessSeries, write};
-use crate::sites::{ProcessKey, SiteBoard, key_of};
+use crate::sites::{SeriesKey, SiteBoard, key_of};
 use crate::source::{MetricsSource, SourceError};
 use highwater_collector::{ProcessGauges, Survivors};
 use highwater_model::MemoryLimit;
@@ -43,8 +43,8 @@ pub struct Monitor {
 /// What outlasts a scrape.
 #[derive(Default)]
 struct KnownProcesses {
-    labels: HashMap<ProcessKey, ProcessLabels>,
-    survivors: HashMap<ProcessKey, Survivors>,
+    labels: HashMap<SeriesKey, ProcessLabels>,
+    survivors: HashMap<SeriesKey, Survivors>,
     scanned: Option<Instant>,
     scan_time: Duration,
 }
@@ -115,7 +115,7 @@ impl Monitor {
         known.scan_time = begin.elapsed();
         known.scanned = Some(Instant::now());
         known.survivors = gauges.iter().filter_map(|one| Some((key_of(one), one.survivors?))).collect();
-        let live: std::collections::HashSet<ProcessKey> = gauges.iter().map(key_of).collect();
+        let live: std::collections::HashSet<SeriesKey> = gauges.iter().map(key_of).collect();
         known.labels.retain(|key, _| live.contains(key));
         Ok((gauges, known))
     }

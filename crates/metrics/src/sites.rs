@@ -11,10 +11,10 @@ pub const MOST_SITE_SERIES: usize = 500;
 const KEPT: Duration = Duration::from_secs(60);
 
 /// A process, also if another one gets its pid.
-pub type ProcessKey = (u32, u64);
+pub type SeriesKey = (u32, u64);
 
 /// The key of a process.
-pub fn key_of(gauges: &ProcessGauges) -> ProcessKey {
+pub fn key_of(gauges: &ProcessGauges) -> SeriesKey {
     (gauges.pid, gauges.since_unix_ns)
 }
 
@@ -43,12 +43,12 @@ pub struct ShownSites {
 /// The sites of all processes that show theirs.
 #[derive(Clone, Debug, Default)]
 pub struct SiteBoard {
-    processes: HashMap<ProcessKey, ShownSites>,
+    processes: HashMap<SeriesKey, ShownSites>,
 }
 
 impl SiteBoard {
     /// The sites of a process, if it shows some.
-    pub fn of(&self, process: ProcessKey) -> Option<ShownSites> {
+    pub fn of(&self, process: SeriesKey) -> Option<ShownSites> {
         self.processes.get(&process).cloned()
     }
 
@@ -56,9 +56,9 @@ impl SiteBoard {
     pub fn refresh(&mut self, source: &dyn MetricsSource, gauges: &[ProcessGauges], most: usize, now: Instant) {
         let mut ranked: Vec<&ProcessGauges> = gauges.iter().collect();
         ranked.sort_by_key(|one| (std::cmp::Reverse(one.live_bytes), one.pid));
-        let ranked: Vec<ProcessKey> = ranked.into_iter().map(key_of).collect();
+        let ranked: Vec<SeriesKey> = ranked.into_iter().map(key_of).collect();
         self.processes.retain(|key, _| ranked.contains(key));
-        let present: Vec<(ProcessKey, Instant)> = self.processes.iter().map(|(key, one)| (*key, one.since)).collect();
+        let present: Vec<(SeriesKey, Instant)> = self.processes.iter().map(|(key, one)| (*key, one.since)).collect();
         let chosen = choose(&present, &ranked, MOST_SITE_SERIES / (most + 1), now);
         self.processes.retain(|key, _| chosen.contains(key));
         for key in chosen {
@@ -117,23 +117,27 @@ fn choose<K: Copy + PartialEq>(present: &[(K, Instant)], ranked: &[K], most: usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::{SiteNames, SourceError};
+    use crate::source::{SiteFunctions, SourceError};
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Sites as the test sets them; names are looked up one by one, and counted.
     #[derive(Default)]
-    struct Source {
+    struct ScriptedSites {
         bytes: Mutex<SiteBytes>,
         named: AtomicUsize,
     }
 
-    impl MetricsSource for Source {
+    impl MetricsSource for ScriptedSites {
         fn gauges(&self, _: Option<Duration>) -> Result<Vec<ProcessGauges>, SourceError> {
             Ok(Vec::new())
         }
 
-        fn sites(&self, pid: u32, wanted: &mut dyn FnMut(&SiteBytes) -> Vec<i64>) -> Result<SiteNames, SourceError> {
+        fn sites(
+            &self,
+            pid: u32,
+            wanted: &mut dyn FnMut(&SiteBytes) -> Vec<i64>,
+        ) -> Result<SiteFunctions, SourceError> {
             if pid == 13 {
                 return Err(SourceError::NoProcess("it ended".to_owned()));
             }
@@ -158,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_site_keeps_its_series_for_a_minute() {
-        let (source, mut board, begin) = (Source::default(), SiteBoard::default(), Instant::now());
+        let (source, mut board, begin) = (ScriptedSites::default(), SiteBoard::default(), Instant::now());
         let set = |bytes: &[(i64, u64)]| *source.bytes.lock().unwrap() = bytes.iter().copied().collect();
         set(&[(1, 100), (2, 50), (3, 10)]);
         board.refresh(&source, &[process(7, 160)], 2, begin);
@@ -175,7 +179,7 @@ mod tests {
 
     #[test]
     fn sites_that_change_all_the_time_make_few_series() {
-        let (source, mut board, begin) = (Source::default(), SiteBoard::default(), Instant::now());
+        let (source, mut board, begin) = (ScriptedSites::default(), SiteBoard::default(), Instant::now());
         let mut series = std::collections::HashSet::new();
         for second in 0..600i64 {
             *source.bytes.lock().unwrap() = (0..50).map(|site| (second * 50 + site, 1000 - site as u64)).collect();
@@ -190,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_host_has_a_limited_number_of_series() {
-        let (source, mut board, begin) = (Source::default(), SiteBoard::default(), Instant::now());
+        let (source, mut board, begin) = (ScriptedSites::default(), SiteBoard::default(), Instant::now());
         *source.bytes.lock().unwrap() = (0..20).map(|site| (site, 1)).collect();
         let mut processes: Vec<ProcessGauges> = (100..1100).map(|pid| process(pid, pid.into())).collect();
         for round in 0..20 {

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Live bytes by site; the number is the content hash of the site's stack.
 pub type SiteBytes = HashMap<i64, u64>;
 /// The function that each site is named by.
-pub type SiteNames = HashMap<i64, String>;
+pub type SiteFunctions = HashMap<i64, String>;
 
 /// Why there is no answer: one line for the client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,7 +26,7 @@ pub trait MetricsSource: Send + Sync + 'static {
     fn gauges(&self, survivor_age: Option<Duration>) -> Result<Vec<ProcessGauges>, SourceError>;
 
     /// The live bytes of a process by site. `wanted` receives them, and returns the sites whose names it needs.
-    fn sites(&self, pid: u32, wanted: &mut dyn FnMut(&SiteBytes) -> Vec<i64>) -> Result<SiteNames, SourceError>;
+    fn sites(&self, pid: u32, wanted: &mut dyn FnMut(&SiteBytes) -> Vec<i64>) -> Result<SiteFunctions, SourceError>;
 
     /// A heap profile of a process: gzipped `profile.proto`, with names.
     fn profile(&self, pid: u32) -> Result<Vec<u8>, SourceError>;

@@ -5,7 +5,7 @@ use highwater_collector::protocol::Detail;
 use highwater_collector::{CollectorClient, CollectorError, ProcessGauges};
 use highwater_formats::pprof::{self, PprofOptions};
 use highwater_lake::identity::{FrameIdentity, stack_id};
-use highwater_metrics::{MetricsSource, SiteBytes, SiteNames, SourceError};
+use highwater_metrics::{MetricsSource, SiteBytes, SiteFunctions, SourceError};
 use highwater_model::{Catalog, FrameId, FrameText, Naming, Snapshot, StackId, When};
 use highwater_recorder::{resolve_frames, resolve_jit_frames};
 use highwater_store::Recording;
@@ -50,7 +50,7 @@ impl MetricsSource for CollectorMetrics {
         self.client()?.gauges(survivor_age).map_err(|error| SourceError::Unavailable(error.to_string()))
     }
 
-    fn sites(&self, pid: u32, wanted: &mut dyn FnMut(&SiteBytes) -> Vec<i64>) -> Result<SiteNames, SourceError> {
+    fn sites(&self, pid: u32, wanted: &mut dyn FnMut(&SiteBytes) -> Vec<i64>) -> Result<SiteFunctions, SourceError> {
         let taken = self.client()?.snapshot(pid, Detail::Sites, None).map_err(about_process)?;
         let unreadable = |problem: String| SourceError::NoProcess(format!("its snapshot cannot be read: {problem}"));
         let recording = Recording::from_file(taken.file).map_err(|error| unreadable(error.to_string()))?;
@@ -68,7 +68,7 @@ impl MetricsSource for CollectorMetrics {
         let wanted: Vec<(i64, StackId)> =
             wanted(&bytes).into_iter().filter_map(|site| Some((site, *stacks.get(&site)?))).collect();
         if wanted.is_empty() {
-            return Ok(SiteNames::new());
+            return Ok(SiteFunctions::new());
         }
         name_frames(&mut snapshot, &wanted);
         Ok(wanted.into_iter().map(|(site, stack)| (site, function_of(&snapshot.catalog, stack))).collect())

@@ -21,12 +21,12 @@ pub enum IncomingHead {
 
 /// The reading side of a connection.
 #[derive(Debug)]
-pub struct Incoming {
+pub struct RequestReader {
     stream: TcpStream,
     received: Vec<u8>,
 }
 
-impl Incoming {
+impl RequestReader {
     /// Reads from this connection.
     pub fn new(stream: TcpStream) -> Self {
         Self { stream, received: Vec::new() }

@@ -3,7 +3,7 @@
 use super::access::{Access, Verdict};
 use super::connections::{Connections, Place};
 use super::exchange::Exchange;
-use highwater_http::server::{Incoming, IncomingHead, Request};
+use highwater_http::server::{IncomingHead, Request, RequestReader};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -107,7 +107,7 @@ impl Server {
 fn converse(stream: TcpStream, access: &Access, answer: &dyn Answer, mut place: Place) -> io::Result<()> {
     stream.set_write_timeout(Some(SENDING))?;
     stream.set_nodelay(true)?;
-    let mut incoming = Incoming::new(stream.try_clone()?);
+    let mut incoming = RequestReader::new(stream.try_clone()?);
     loop {
         let patience = if place.is_known() { IDLE } else { ARRIVING };
         let head = match incoming.next_head(patience)? {
