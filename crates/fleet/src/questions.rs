@@ -1,7 +1,7 @@
 //! The questions: each renders one SQL text, from the files in `sql/`, which is the same for all engines.
 //!
 //! A text has places in braces, such as `{processes}`, which rendering fills with conditions, numbers and rows. What comes from users is a number or a
-//! [literal](crate::literal). Integers are summed first and divided last, and every `ORDER BY` ends with unique keys, so all engines give the same
+//! literal. Integers are summed first and divided last, and every `ORDER BY` ends with unique keys, so all engines give the same
 //! answer to the last bit.
 
 use crate::label_filter::FleetLabel;

@@ -290,6 +290,7 @@ proptest! {
     ) {
         let folder = TestFolder::new();
         let lake = folder.lake();
+        #[allow(clippy::type_complexity, reason = "the key of a row, used here only")]
         let mut wanted: BTreeMap<(String, (i64, i64, i64, i64)), SiteRow> = BTreeMap::new();
         for rows in &batches {
             let mut batch = Batch::default();

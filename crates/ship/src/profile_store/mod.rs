@@ -7,7 +7,7 @@
 //! # Design
 //!
 //! **One slot is one profile of each process.** Live figures are of the slot's instant. Allocated figures are differences to the slot before
-//! ([`AllocatedBefore`]): older stores subtract counters themselves, newer ones never do, and a difference is right for both.
+//! (`AllocatedBefore`): older stores subtract counters themselves, newer ones never do, and a difference is right for both.
 //!
 //! **Nothing is sent twice** as long as the target lives: bodies of a parcel that the store has taken are not sent again with the rest of it. After a restart they
 //! are, with the same ids, by which a store can tell.
