@@ -97,7 +97,7 @@ fn help_lists_the_commands_in_groups() {
         }
     }
     let names: Vec<&str> = groups.iter().map(|(group, _)| *group).collect();
-    assert_eq!(names, ["Record", "Live", "Analyse", "Convert", "Images", "Shell"], "{help}");
+    assert_eq!(names, ["Record", "Live", "Analyse", "Fleet", "Convert", "Images", "Shell"], "{help}");
     let commands = |name: &str| groups.iter().find(|(group, _)| *group == name).unwrap().1.clone();
     assert!(commands("Record").contains(&"record") && commands("Live").contains(&"watch"), "{help}");
     assert!(commands("Analyse").contains(&"report") && commands("Convert").contains(&"export"), "{help}");

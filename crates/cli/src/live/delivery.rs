@@ -290,11 +290,8 @@ mod tests {
         assert!(is("b.pb.gz", "pprof") && is("b.csv", "csv") && is("b.json", "json") && is("b.dhat.json", "dhat"));
         let Err(failure) = Ending::of(Path::new("b.png")) else { panic!("it is no format") };
         assert_eq!(failure.exit_code(), 2);
-        assert!(
-            failure
-                .line()
-                .unwrap()
-                .contains(".hw, .pb.gz, .folded, .svg, .speedscope.json, .firefox.json, .dhat.json, .json, .csv")
-        );
+        assert!(failure.line().unwrap().contains(
+            ".hw, .pb.gz, .otlp.pb, .folded, .svg, .speedscope.json, .firefox.json, .dhat.json, .json, .csv, .parquet"
+        ));
     }
 }
