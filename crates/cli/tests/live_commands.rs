@@ -137,7 +137,7 @@ fn wrong_usage_has_exit_code_2_whether_or_not_anybody_listens() {
     let place = in_the_kitchen();
     is_wrong_usage(
         &place.highwater("snapshot --pid 7 -o out.png"),
-        ".hw, .pb.gz, .folded, .svg, .speedscope.json, .firefox.json, .dhat.json, .json, .csv",
+        ".hw, .pb.gz, .otlp.pb, .folded, .svg, .speedscope.json, .firefox.json, .dhat.json, .json, .csv, .parquet",
     );
     is_wrong_usage(&place.highwater("snapshot --pid 7 -o out"), ".hw, .pb.gz");
     is_wrong_usage(&place.highwater("snapshot --pid 7 -o out.hw --contents"), ".json");
