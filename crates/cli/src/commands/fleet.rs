@@ -23,11 +23,11 @@ use clap::{Args, Subcommand};
     arg_required_else_help = true,
     after_help = "Examples:
   highwater fleet install                       once: the engine
-  highwater fleet top /lake                     who holds the most, at the fleet's peak
+  highwater fleet top /lake                     who held the most, at the peak
   highwater fleet growth /lake --service api    what the new version holds more
-  highwater fleet leaks /lake --since 12h       what grows, and how many hosts agree
+  highwater fleet leaks /lake --since 12h       what grows, and on how many hosts
   highwater fleet diff /lake --a region=eu --b region=us
-  highwater fleet processes /lake --sort limit  which process reaches its limit first
+  highwater fleet processes /lake --sort limit  who reaches the limit first
   highwater fleet timeline /lake --by version   the total over time, stacked
   highwater fleet flamegraph /lake -o peak.svg  the whole fleet as one flame graph
   highwater fleet sql /lake 'SELECT count(*) FROM sites'

@@ -21,9 +21,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   highwater lake info /mnt/lake            tables, days, services, bytes a row
-  highwater lake compact /mnt/lake         sort the hours that are over; run it each hour
+  highwater lake compact /mnt/lake         sort the hours that are over
   highwater lake expire /mnt/lake --minutes 7d --hours 30d
-  highwater lake check s3://memory/prod    read every row; exit code 1 if something is wrong
+  highwater lake check s3://memory/prod    read every row, and say what is wrong
 
 LAKE is a folder, or a URL such as s3://bucket/prefix. See docs/lake.md.")]
 pub struct LakeArgs {
