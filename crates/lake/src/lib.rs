@@ -7,8 +7,8 @@
 //! # Design
 //!
 //! Highwater is no database: it writes files that existing engines read. One row of `sites` is one stack of one process at one instant (a *slot*). Hosts write
-//! small files into `incoming/`. Compaction sorts the rows of an hour by site, process, stack and slot, so that equal values are neighbours and most rows take
-//! two or three bytes.
+//! small files into `incoming/`. Compaction sorts the rows of an hour by site, process, stack and slot, so that equal values are neighbours and a row takes few
+//! bytes: docs/fleet-scale.md has figures.
 //!
 //! Identities are content hashes ([`identity`]): the same stack has the same number on every host, whatever the address space layout. All numbers are signed 64-bit
 //! integers, because some engines read unsigned ones as decimals.
