@@ -1,10 +1,7 @@
 //! Labels of a process: what OpenTelemetry's variables in its environment say.
 
-use std::fs::File;
-use std::io::Read;
+use highwater_collector::Environment;
 
-/// The longest environment that is read.
-const LONGEST_ENVIRONMENT: u64 = 1 << 20;
 /// The longest value of a label, in characters.
 const LONGEST_VALUE: usize = 200;
 
@@ -18,42 +15,17 @@ pub struct ProcessLabels {
 }
 
 impl ProcessLabels {
-    /// Reads the environment with which a process was started. Empty if it may not be read.
+    /// Those of a running process. Empty if its environment may not be read.
     pub fn of(pid: u32) -> Self {
-        let mut environment = Vec::new();
-        let read = File::open(format!("/proc/{pid}/environ"))
-            .and_then(|file| file.take(LONGEST_ENVIRONMENT).read_to_end(&mut environment));
-        if read.is_err() { Self::default() } else { Self::from_environment(&environment) }
+        Self::from_environment(&Environment::of_program(pid))
     }
 
-    /// From variables that are each ended by a zero byte.
-    pub fn from_environment(environment: &[u8]) -> Self {
-        let variable = |name: &str| {
-            let value = environment.split(|&byte| byte == 0).find_map(|variable| {
-                variable.strip_prefix(name.as_bytes())?.strip_prefix(b"=").filter(|value| !value.is_empty())
-            });
-            value.map(|value| String::from_utf8_lossy(value).into_owned())
-        };
-        let attributes = variable("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
-        let attribute = |name: &str| {
-            let pairs = attributes.split(',').filter_map(|pair| pair.split_once('='));
-            let mut values =
-                pairs.filter(|(key, _)| key.trim() == name).filter_map(|(_, value)| percent_decoded(value.trim()));
-            values.rfind(|value| !value.is_empty())
-        };
-        let service = variable("OTEL_SERVICE_NAME").or_else(|| attribute("service.name"));
-        Self { service: service.unwrap_or_default(), version: attribute("service.version").unwrap_or_default() }
+    /// Those that an environment gives.
+    pub fn from_environment(environment: &Environment) -> Self {
+        let attribute = |key: &str| environment.attribute(key).unwrap_or_default().to_owned();
+        let service = environment.variable("OTEL_SERVICE_NAME").map(str::to_owned);
+        Self { service: service.unwrap_or_else(|| attribute("service.name")), version: attribute("service.version") }
     }
-}
-
-/// Decodes `%xx`; `None` if a percent sign is not followed by two digits.
-fn percent_decoded(text: &str) -> Option<String> {
-    let (mut decoded, mut rest) = (Vec::new(), text.bytes());
-    while let Some(byte) = rest.next() {
-        let mut digit = || (rest.next()? as char).to_digit(16);
-        decoded.push(if byte == b'%' { (digit()? * 16 + digit()?) as u8 } else { byte });
-    }
-    Some(String::from_utf8_lossy(&decoded).into_owned())
 }
 
 /// A label's value between quotes, escaped as both text formats require. Long values are shortened, and control characters become spaces.
@@ -82,7 +54,8 @@ mod tests {
     #[test]
     fn the_service_is_that_of_open_telemetry() {
         let of = |environment: &str| {
-            let labels = ProcessLabels::from_environment(environment.replace('|', "\0").as_bytes());
+            let labels =
+                ProcessLabels::from_environment(&Environment::parse(environment.replace('|', "\0").as_bytes()));
             (labels.service, labels.version)
         };
         let pair = |service: &str, version: &str| (service.to_owned(), version.to_owned());
@@ -95,7 +68,10 @@ mod tests {
             pair("a,b", "")
         );
         assert_eq!(of("XOTEL_SERVICE_NAME=shop|OTEL_SERVICE_NAMES=x|nonsense"), pair("", ""));
-        assert_eq!(ProcessLabels::from_environment(b"OTEL_SERVICE_NAME=\xff\0").service, "\u{fffd}");
+        assert_eq!(
+            ProcessLabels::from_environment(&Environment::parse(b"OTEL_SERVICE_NAME=\xff\0")).service,
+            "\u{fffd}"
+        );
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Takes the snapshots of a slot, and makes rows of them.
 
 use crate::container::container_id;
-use crate::environment::Environment;
 use crate::label_rules::LabelRules;
 use crate::process_start::BootClock;
 use crate::stack_book::{CatalogNumbers, KnownStack, StackBook, is_jit};
+use highwater_collector::Environment;
 use highwater_collector::protocol::{Detail, ProcessInfo, ProcessState};
 use highwater_collector::{CollectorClient, CollectorError};
 use highwater_lake::identity::process_id;

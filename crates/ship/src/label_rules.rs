@@ -10,7 +10,7 @@
 //!
 //! The shipper's own service and version are those of the shipper, not of the processes: they count for nothing.
 
-use crate::environment::Environment;
+use highwater_collector::Environment;
 use highwater_lake::rows::Labels;
 
 /// Labels become parts of paths, where most bytes beyond letters and digits take three characters. A file name has at most 255.

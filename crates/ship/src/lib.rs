@@ -29,12 +29,10 @@
 
 mod batch_maker;
 mod container;
-mod environment;
 mod label_rules;
 mod lake_target;
 mod process_start;
 pub mod profile_store;
-mod resource_attributes;
 mod sender;
 mod shipper;
 mod slot_clock;
@@ -43,7 +41,7 @@ mod spool_file;
 mod stack_book;
 mod target;
 
-pub use environment::Environment;
+pub use highwater_collector::Environment;
 pub use label_rules::{LabelRules, UnknownLabel, clean_label};
 pub use lake_target::LakeTarget;
 pub use shipper::{Say, ShipError, ShipOptions, Shipper};
