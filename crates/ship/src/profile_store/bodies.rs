@@ -22,7 +22,7 @@ const LONGEST_VALUE: usize = 2048;
 
 /// The body of a request.
 #[derive(Debug)]
-pub(super) struct Body {
+pub(super) struct ProfileBody {
     pub(super) bytes: Vec<u8>,
     /// Compressed as a whole, which the request says.
     pub(super) is_gzipped: bool,
@@ -31,7 +31,7 @@ pub(super) struct Body {
 }
 
 /// The requests for these profiles.
-pub(super) fn bodies(kind: ProfileStoreKind, profiles: &[ProcessProfile]) -> Vec<Body> {
+pub(super) fn bodies(kind: ProfileStoreKind, profiles: &[ProcessProfile]) -> Vec<ProfileBody> {
     match kind {
         ProfileStoreKind::Pyroscope => pyroscope_bodies(profiles, LARGEST_PROFILE, PUSH_SIZE),
         ProfileStoreKind::Otlp => {
@@ -80,7 +80,7 @@ impl<'a> ProfilePart<'a> {
     }
 }
 
-fn pyroscope_bodies(profiles: &[ProcessProfile], largest_profile: usize, push_size: usize) -> Vec<Body> {
+fn pyroscope_bodies(profiles: &[ProcessProfile], largest_profile: usize, push_size: usize) -> Vec<ProfileBody> {
     let mut bodies = Vec::new();
     let (mut request, mut count) = (PushRequest::default(), 0);
     for process in profiles {
@@ -98,12 +98,12 @@ fn pyroscope_bodies(profiles: &[ProcessProfile], largest_profile: usize, push_si
             count += 1;
             if request.size() >= push_size {
                 let bytes = std::mem::take(&mut request).into_bytes();
-                bodies.push(Body { bytes, is_gzipped: false, profiles: std::mem::take(&mut count) });
+                bodies.push(ProfileBody { bytes, is_gzipped: false, profiles: std::mem::take(&mut count) });
             }
         }
     }
     if count > 0 {
-        bodies.push(Body { bytes: request.into_bytes(), is_gzipped: false, profiles: count });
+        bodies.push(ProfileBody { bytes: request.into_bytes(), is_gzipped: false, profiles: count });
     }
     bodies
 }
@@ -117,7 +117,7 @@ fn encode_pprof<'a>(part: ProfilePart<'a>, largest: usize, out: &mut Vec<(Profil
     }
 }
 
-fn otlp_bodies(parts: &[ProfilePart<'_>], largest: usize, out: &mut Vec<Body>) {
+fn otlp_bodies(parts: &[ProfilePart<'_>], largest: usize, out: &mut Vec<ProfileBody>) {
     let mut request = OtlpRequest::default();
     for part in parts {
         let profile = part.process.heap_profile(part.samples);
@@ -143,7 +143,7 @@ fn otlp_bodies(parts: &[ProfilePart<'_>], largest: usize, out: &mut Vec<Body>) {
         }
     }
     let profiles = request.profiles();
-    out.push(Body { bytes: gzip(&request.into_bytes()), is_gzipped: true, profiles });
+    out.push(ProfileBody { bytes: gzip(&request.into_bytes()), is_gzipped: true, profiles });
 }
 
 /// The labels of a series. Values that are not known are left out.

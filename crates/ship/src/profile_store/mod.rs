@@ -30,7 +30,7 @@ pub use store_kind::{ProfileStoreKind, ProfileStoreUrl, ProfileStoreUrlError};
 
 use crate::target::{Parcel, SendError, ShipTarget};
 use allocated::AllocatedBefore;
-use bodies::Body;
+use bodies::ProfileBody;
 use highwater_formats::otlp::reply::partial_success;
 use highwater_http::client::OutgoingRequest;
 use post::{Answer, PostError, post};
@@ -55,7 +55,7 @@ pub struct ProfileStoreTarget {
 /// A parcel of which some bodies are not sent yet.
 struct PendingParcel {
     id: String,
-    bodies: VecDeque<Body>,
+    bodies: VecDeque<ProfileBody>,
     dropped: usize,
     sent: usize,
     /// Lines for the user.
