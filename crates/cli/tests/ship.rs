@@ -159,7 +159,7 @@ fn rows_are_what_the_program_holds_under_its_own_labels() {
     let text = "SELECT count(*) FROM stacks WHERE stack LIKE '%main;%' AND stack LIKE '%;keep_blocks%'";
     assert_ne!(query(&lake, text)[0][0], 0);
     assert_eq!(query(&lake, UNNAMED)[0][0], 0, "a row without names");
-    // The start is that of the kernel, whoever asks.
+    // The start is the kernel's, for every reader.
     let start =
         query(&lake, &format!("SELECT epoch(start)::BIGINT FROM processes WHERE pid = {}", shop.pid))[0][0].as_i64();
     let stat = Command::new("stat").args(["-c", "%Y", &format!("/proc/{}", shop.pid)]).output().unwrap();

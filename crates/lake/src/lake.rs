@@ -91,7 +91,7 @@ impl Lake {
 
     /// The files with the rows of some slots. Of stacks and frames these are all files: a stack may have been sent on any day.
     ///
-    /// A compaction may delete incoming files of this list later. Whoever misses one asks again.
+    /// A compaction may delete incoming files of this list later. A reader that misses one lists again.
     pub fn files(&self, table: Table, range: SlotRange) -> Result<LakeFiles, LakeError> {
         for _ in 0..TRIES {
             if let Some(files) = self.listed(table, range)? {

@@ -1,4 +1,4 @@
-//! No row is lost and none is counted twice, whenever a compaction is killed and whoever else compacts.
+//! No row is lost and none is counted twice, whenever a compaction is killed and while other compactors run.
 
 mod support;
 

@@ -74,5 +74,5 @@ fn two_compactors_at_once_lose_nothing_and_count_nothing_twice() {
             .map(|file| file.key)
             .collect()
     };
-    assert_eq!(names(&one), names(&expected), "the same files, whoever wrote them");
+    assert_eq!(names(&one), names(&expected), "the same files from every compactor");
 }

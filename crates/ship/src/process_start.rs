@@ -1,7 +1,7 @@
 //! When processes began, as numbers that stay the same.
 //!
 //! The kernel counts a process's start from its own boot. The time of that boot on the wall clock changes whenever the clock is corrected, so it is read once and stored: the
-//! start of a process is the same in all rows, whoever ships them.
+//! start of a process is the same in all rows, whichever shipper writes them.
 
 use std::fs;
 use std::io;

@@ -145,7 +145,7 @@ impl Failures {
 }
 
 impl Sender {
-    /// Sends until it is told to end. Returns why slots are left in the spool, if some are.
+    /// Sends until the shipper stops. Returns why slots are left in the spool, if some are.
     pub fn run(mut self) -> Result<(), String> {
         let mut failures = Failures::default();
         loop {

@@ -17,7 +17,7 @@
 //! | 5. delete the plan | done, outputs | the outputs |
 //!
 //! Killed after any step, the next compaction continues there: it completes every plan of an hour, with exactly the inputs that the plan lists, before it makes another one.
-//! The outputs of a plan depend on the plan alone. One that exists already was written by whoever was killed, or by another compactor that completes the same plan.
+//! The outputs of a plan depend on the plan alone. One that exists already was written by a compactor that was killed, or by another one that completes the same plan.
 //!
 //! *Two plans never share an input.* A plan has a number, and its put fails if that number exists. A compactor lists the incoming files first and the records of the hour
 //! second, and leaves out the inputs of all records. A plan that was put in between has the number that the compactor would use, so its own put fails, and it looks again.

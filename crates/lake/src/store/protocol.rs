@@ -61,7 +61,7 @@ pub enum StoreAnswer {
         /// The store with its server: equal names of different servers differ in it.
         identity: String,
     },
-    /// The request goes on: so many bytes were moved.
+    /// The request continues: the number of bytes moved since the last message.
     Moved(u64),
     /// Some of the files of a listing.
     Files(Vec<StoredFile>),

@@ -249,7 +249,7 @@ fn a_profile_above_the_limit_of_pyroscope_is_split() {
     assert_eq!(sum, (1..=24_000).map(|stack| 8 * stack).sum::<u64>());
 }
 
-/// What the shipper is told, without the port of the server.
+/// What the shipper reports, without the port of the server.
 fn told(server: &Server, result: Result<String, SendError>) -> String {
     let text = match result {
         Ok(line) => format!("ok {line}"),
