@@ -187,15 +187,15 @@ fn errors_are_one_line() {
     let many = EngineRequest { max_rows: 3, ..lake::request(&lake, "SELECT slot FROM processes ORDER BY slot".into()) };
     let answer = ask(&engine, &many).unwrap();
     assert_eq!((answer.rows.len(), answer.truncated), (3, true));
-    let path = good.tables["sites"].incoming[0].clone();
-    std::fs::write(&path, b"PAR1 is not enough").unwrap();
-    let text = said(&engine, &good);
-    assert!(text.contains("is not a Parquet file") && !text.contains('\n'), "{text}");
     let slow = "SELECT count(*) AS n FROM sites a CROSS JOIN sites b CROSS JOIN sites c WHERE a.live_bytes % 7 = b.live_bytes * c.live_bytes % 11";
     let slow = EngineRequest { seconds: 3, ..lake::request(&lake, slow.into()) };
     assert_eq!(said(&engine, &slow), "no answer within 3 seconds");
     // Nobody waits for the answer: the program is ended. The next question starts another.
-    assert!(matches!(engine.ask(&good, &|| false), Err(FleetError::Cancelled)));
+    assert!(matches!(engine.ask(&EngineRequest { seconds: 600, ..slow }, &|| false), Err(FleetError::Cancelled)));
+    let path = good.tables["sites"].incoming[0].clone();
+    std::fs::write(&path, b"PAR1 is not enough").unwrap();
+    let text = said(&engine, &good);
+    assert!(text.contains("is not a Parquet file") && !text.contains('\n'), "{text}");
     let answer = ask(&engine, &lake::request(&lake, "SELECT count(*) AS n FROM processes".into())).unwrap();
     assert_eq!(answer.rows, [[serde_json::json!(4 * 3 * 150)]]);
 }
