@@ -92,6 +92,7 @@ impl Drop for Daemon {
 /// The cluster. Its processes end with it.
 pub struct Cluster {
     workers: Vec<Daemon>,
+    started: u32,
     _master: Daemon,
     /// `spark://127.0.0.1:PORT`.
     pub address: String,
@@ -106,13 +107,24 @@ impl Cluster {
         let mut master = Daemon::start(folder, "master", "org.apache.spark.deploy.master.Master", &arguments);
         let address = master.logged("Starting Spark master at ");
         let page = master.logged("and started at http://");
-        let arguments = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0", &address];
-        let worker = |name| Daemon::start(folder, name, "org.apache.spark.deploy.worker.Worker", &arguments);
-        let mut workers = vec![worker("worker-1"), worker("worker-2")];
-        for worker in &mut workers {
+        let page = page.trim_end_matches('/').to_owned();
+        let mut cluster = Self { workers: Vec::new(), started: 0, _master: master, address, page };
+        cluster.replace_killed_workers(folder);
+        cluster
+    }
+
+    /// Starts workers until there are two, ready.
+    pub fn replace_killed_workers(&mut self, folder: &Path) {
+        let arguments = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0", &self.address];
+        let kept = self.workers.len();
+        while self.workers.len() < 2 {
+            self.started += 1;
+            let name = format!("worker-{}", self.started);
+            self.workers.push(Daemon::start(folder, &name, "org.apache.spark.deploy.worker.Worker", &arguments));
+        }
+        for worker in &mut self.workers[kept..] {
             worker.logged("Successfully registered with master ");
         }
-        Self { workers, _master: master, address, page: page.trim_end_matches('/').to_owned() }
     }
 
     /// The number of executors of the running application that have done some tasks and are doing another. `None` if there is none yet.
@@ -135,6 +147,6 @@ impl Cluster {
 
     /// Kills a worker with SIGKILL; its executor ends with it.
     pub fn kill_worker(&mut self) {
-        self.workers[0].kill();
+        self.workers.remove(0).kill();
     }
 }
