@@ -39,6 +39,19 @@ impl FolderStore {
         }
     }
 
+    /// Makes a folder that outlasts a loss of power: the entry of each new folder is synced in the folder above it.
+    fn make_folder(&self, folder: &Path) -> Result<(), StoreError> {
+        if folder.is_dir() {
+            return Ok(());
+        }
+        fs::create_dir_all(folder).map_err(|error| system(folder, error))?;
+        let above = folder.ancestors().skip(1).take_while(|above| above.starts_with(&self.root));
+        for above in above {
+            File::open(above).and_then(|above| above.sync_all()).map_err(|error| system(above, error))?;
+        }
+        Ok(())
+    }
+
     fn collect(&self, folder: &Path, prefix: &str, files: &mut Vec<StoredFile>) -> Result<(), StoreError> {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
@@ -78,7 +91,7 @@ impl LakeStore for FolderStore {
         let copied = fs::copy(file, &written).and_then(|_| File::open(&written)?.sync_all());
         let done = copied.map_err(|error| system(&written, error)).and_then(|()| {
             let folder = target.parent().unwrap_or(&self.root);
-            fs::create_dir_all(folder).map_err(|error| system(folder, error))?;
+            self.make_folder(folder)?;
             // A link, unlike a rename, never replaces a file.
             fs::hard_link(&written, &target).map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => StoreError::Exists(key.to_owned()),
