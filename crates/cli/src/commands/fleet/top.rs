@@ -78,7 +78,7 @@ impl FleetTop {
             let part = share(row.whole("bytes").max(0) as u64, row.whole("fleet_bytes").max(0) as u64);
             table.row(vec![
                 row.bytes("bytes"),
-                part.into(),
+                format!("{}{part}", mark(row.is_fleet_estimate())).into(),
                 row.estimated_count("blocks"),
                 row.count("processes"),
                 row.count("hosts"),
