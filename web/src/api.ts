@@ -37,9 +37,9 @@ export async function ask<T>(path: string, parameters: URLSearchParams, signal: 
   return withStacks<T>(answer, answer);
 }
 
-export async function post<T>(path: string, parameters: URLSearchParams): Promise<T> {
+export async function post<T>(path: string, parameters: URLSearchParams, signal?: AbortSignal, progress?: (progress: Progress) => void): Promise<T> {
   if (saved) throw new Failure("not in this saved page");
-  return send<T>("POST", `api/1/${path}?${parameters}`);
+  return send<T>("POST", `api/1/${path}?${parameters}`, signal, progress);
 }
 
 async function send<T>(method: string, address: string, signal?: AbortSignal, progress?: (progress: Progress) => void): Promise<T> {

@@ -31,11 +31,12 @@ export const other = computed<Source | null>(() => {
   return (b === null ? secondFile() : null) ?? source.value;
 });
 
-/** Opened with two files, those two are compared: another file of the same kind as the chosen one. */
+/** Opened with two files, those two are compared: another file of the same kind as the chosen one. Parts of a fleet were opened one by one, each for itself. */
 function secondFile(): Source | null {
   const file = source.value;
   const isTimed = (each: Source) => each.has.includes("timeline");
-  return sources.value?.find((each) => file !== null && each.id !== file.id && !each.problem && isAnswered(each.id) && isTimed(each) === isTimed(file)) ?? null;
+  const isPart = (each: Source) => each.kind === "fleet" && !each.path;
+  return sources.value?.find((each) => file !== null && !isPart(file) && !isPart(each) && each.id !== file.id && !each.problem && isAnswered(each.id) && isTimed(each) === isTimed(file)) ?? null;
 }
 
 /** Changes when a file did, or when all of it was read: what it answered before is then of the past. */

@@ -1,13 +1,13 @@
 // A fleet on the page: the figures of a lake that counts itself, the same as the command's, parts of it as sources, and names that no page may take for anything but text.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { faults } from "./faults.mjs";
-import { api, bytes, choiceOf, EXAMPLES, figures, folder, go, highwater, HIGHWATER, page, picture, recording, rows, settled, until, viewer } from "./support.mjs";
+import { api, bytes, choiceOf, EXAMPLES, figures, folder, go, highwater, HIGHWATER, page, recording, rows, settled, until, viewer } from "./support.mjs";
 
 const lake = recording("fleet");
 /** What the tool that made the lake counted itself. */
@@ -30,8 +30,7 @@ test("a lake opens with its fleet, and its totals are those that were counted", 
   assert.equal(shown["fleet-peak"], Math.max(...Object.values(counted.by_slot)));
   assert.equal(shown["fleet-latest"], counted.by_slot[last]);
   assert.equal(shown["chosen-total"], counted.by_slot[counted.burst]);
-  assert.match(await opened.locator(".fleet-headline").textContent(), /2 services, 8 processes/);
-  await picture(opened, "fleet");
+  assert.match(await opened.locator(".fleet-headline").textContent(), /2 services, 8 processes on 6 hosts/);
 });
 
 test("each bin of the timeline is one slot, and its bands add up to it", async () => {
@@ -61,6 +60,8 @@ test("sites are those of the chosen slot, as they were counted and as the comman
   await go(opened, `view=fleet&tree_at=${slot}`);
   assert.deepEqual(await shownValues("bytes"), expected(slot));
   assert.equal((await figures(opened))["chosen-total"], counted.by_slot[slot]);
+  assert.deepEqual(await shownValues("share"), expected(slot).map((bytes) => bytes / counted.by_slot[slot]));
+  assert.ok((await rows(opened)).some((cells) => cells.join(" ").includes("Session::open ← handle ← main")));
   // A click on the picture chooses a slot, Home the fullest one.
   await opened.locator(".stacked-box").focus();
   await opened.keyboard.press("ArrowRight");
@@ -81,10 +82,10 @@ test("leaks name the site, and the number of hosts that agree", async () => {
   const told = fleet("leaks");
   assert.deepEqual(await shownValues("hosts"), told.rows.map((row) => row.hosts));
   assert.deepEqual(await shownValues("fastest"), told.rows.map((row) => row.fastest));
+  assert.deepEqual(await shownValues("growth"), told.rows.map((row) => row.fastest * row.bytes_per_block));
   // 3 blocks a minute.
   const row = told.rows.find((each) => each.function === "Session::open");
   assert.ok(Math.abs(row.fastest - 180) < 1e-6, String(row.fastest));
-  await picture(opened, "fleet-leaks");
 });
 
 test("growth between two versions, and between two regions", async () => {
@@ -127,6 +128,8 @@ test("processes by slope; one opens with its snapshots", async () => {
   await opened.waitForURL((url) => new URLSearchParams(url.hash.slice(1)).get("view") === "overview");
   await settled(opened);
   assert.match(await opened.locator(".header").textContent(), new RegExp(`checkout on ${first.host}, pid ${first.pid}`));
+  // Nothing else is drawn over it: neither the lake nor a part that was opened before.
+  assert.equal(await opened.locator(".other-peak").count(), 0);
   const id = choiceOf(opened).get("source");
   const own = Object.values(counted.by_process[String(BigInt(processIdOf(first)))]);
   const timeline = await api(view, `peak?source=${id}`);
@@ -155,7 +158,6 @@ test("the flame graph of the fleet at an instant has its services at the root, a
   assert.deepEqual(Object.fromEntries(services), Object.fromEntries(Object.entries(counted.by_slot_service[counted.burst]).map(([name, value]) => [`[service ${name}]`, value])));
   // Every instant of the source is one slot.
   for (const slot of [START, START + 60 * 29, last]) assert.equal((await api(view, `overview?source=0&at=${(slot - START) * 1e9}`)).figures.live_bytes, counted.by_slot[slot]);
-  await picture(opened, "fleet-flame");
 });
 
 test("labels narrow everything, and names stay names", async () => {
@@ -244,15 +246,90 @@ test("a lake opens with some processes and some time only", async () => {
   await part.stop();
 });
 
+test("a question that takes long says so, and can be cancelled", async () => {
+  const own = folder();
+  const [engine, slow, started] = ["engine", "slow", "started"].map((name) => join(own, name));
+  const real = process.env.HIGHWATER_FLEET ?? join(HIGHWATER, "..", "highwater-fleet");
+  // Without a program in the program's place: it is ended with the question.
+  writeFileSync(engine, `#!/bin/bash\nif [[ $1 != --version && -e ${slow} ]]; then echo $$ >${started}; while [[ -e ${slow} ]]; do read -t 0.1 <> <(:); done; fi\nexec ${real} "$@"\n`);
+  chmodSync(engine, 0o700);
+  const patient = await viewer([lake], { environment: { HIGHWATER_FLEET: engine } });
+  const shown = await page(patient);
+  const before = await shownRows(shown);
+  writeFileSync(slow, "");
+  await shown.evaluate(() => { location.hash = "view=fleet&fleet=leaks"; });
+  const cancel = shown.getByRole("button", { name: "Cancel", exact: true });
+  await cancel.waitFor();
+  assert.ok((await shown.locator(".told.waiting progress").count()) > 0);
+  const child = readFileSync(started, "utf8").trim();
+  assert.ok(existsSync(`/proc/${child}`));
+  await cancel.click();
+  await settled(shown);
+  assert.match(await shown.locator(".told.problem").textContent(), /cancelled/);
+  await until("the engine is ended", () => !existsSync(`/proc/${child}`));
+  // The diagram has its own answer, which stays.
+  assert.equal((await figures(shown))["fleet-peak"], counted.by_slot[counted.burst]);
+  rmSync(slow);
+  await shown.getByRole("button", { name: "Ask again" }).click();
+  await settled(shown);
+  assert.match((await shownRows(shown)).join(" "), /Session::open/);
+  await go(shown, "view=fleet");
+  assert.deepEqual(await shownRows(shown), before);
+  // So can what a button opens.
+  await go(shown, "view=fleet&where=service%3Dcheckout");
+  writeFileSync(slow, "");
+  const flame = shown.getByRole("button", { name: /Flame graph at/ });
+  await flame.click();
+  await cancel.waitFor();
+  await cancel.click();
+  await settled(shown);
+  assert.equal(choiceOf(shown).get("view"), "fleet");
+  rmSync(slow);
+  await flame.click();
+  await shown.waitForURL((url) => new URLSearchParams(url.hash.slice(1)).get("view") === "flame");
+  await settled(shown);
+  await shown.done();
+  await patient.stop();
+});
+
+const shownRows = async (page) => (await rows(page)).map((cells) => cells.join(" "));
+
+test("files of the lake that cannot be used are named, and are in no figure", async () => {
+  const own = join(folder(), "damaged");
+  cpSync(lake, own, { recursive: true });
+  const table = join(own, "incoming", "processes");
+  const of = (host) => readdirSync(table, { recursive: true }).filter((name) => name.includes(host) && name.endsWith(".parquet")).map((name) => join(table, name));
+  const [cut, foreign] = [of("host-0"), of("host-3")];
+  for (const file of cut) writeFileSync(file, readFileSync(file).subarray(0, 500));
+  for (const file of foreign) writeFileSync(file, "no Parquet");
+  const broken = await viewer([own]);
+  const shown = await page(broken);
+  const told = await shown.locator(".processes-notes").textContent();
+  // Three of them by their names.
+  assert.ok(told.startsWith(`${cut.length + foreign.length} files of the lake could not be used, and are in no figure`), told);
+  assert.equal([...cut, ...foreign].filter((file) => told.includes(file.split("/").at(-1))).length, 3, told);
+  assert.match(await shown.locator(".fleet-headline").textContent(), /5 processes on 4 hosts/);
+  // What the other hosts hold, as it was counted by process.
+  const left = JSON.parse(execFileSync(HIGHWATER, ["fleet", "processes", own, "--top", "0", "--json"], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] })).rows;
+  const latest = left.reduce((sum, { process_id }) => sum + (counted.by_process[process_id][last] ?? 0), 0);
+  assert.equal((await figures(shown))["fleet-latest"], latest);
+  await shown.done();
+  await broken.stop();
+});
+
 test("without an engine, one line says how to get it", () => {
-  let said = "";
-  try {
-    execFileSync(HIGHWATER, ["view", "--no-open", "fleet"], { cwd: recording("."), encoding: "utf8", stdio: "pipe", env: { ...process.env, HIGHWATER_DUCKDB: "/nowhere/libduckdb.so" } });
-  } catch (error) {
-    said = String(error.stderr);
+  const said = (environment) => {
+    try {
+      return execFileSync(HIGHWATER, ["view", "--no-open", "fleet"], { cwd: recording("."), encoding: "utf8", stdio: "pipe", env: { ...process.env, ...environment } });
+    } catch (error) {
+      return String(error.stderr);
+    }
+  };
+  for (const [environment, words] of [[{ HIGHWATER_DUCKDB: "/nowhere/libduckdb.so" }, /libduckdb\.so.*HIGHWATER_DUCKDB names it/], [{ HIGHWATER_DUCKDB: "", HOME: folder(), XDG_DATA_HOME: "" }, /DuckDB.*'highwater fleet install' fetches it/]]) {
+    const line = said(environment);
+    assert.match(line, words);
+    assert.equal(line.trim().split("\n").length, 1, line);
   }
-  assert.match(said, /duckdb/i);
-  assert.equal(said.trim().split("\n").length, 1, said);
 });
 
 test("the page is closed without a fault", async () => {

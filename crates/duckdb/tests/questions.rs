@@ -8,9 +8,10 @@ use highwater_fleet::questions::{
     FleetInstant, LeakRule, ProcessOrder, SiteTable, VersionPair, diff_sql, growth_sql, joint, leaks_sql,
     processes_sql, timeline_sql, top_sql,
 };
-use highwater_lake::rows::{Labels, ProcessRow, SiteRow};
+use highwater_lake::rows::{Batch, Labels, LakeProcess, ProcessRow, SiteRow};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use support::{Folder, Rows, START, ask, name, open, random_lake};
 
 type Passes = fn(&Labels, i64) -> bool;
@@ -393,4 +394,43 @@ fn a_bucket_of_the_timeline_is_its_fullest_slot() {
         let answer = ask(lake, &timeline_sql(scope, FleetLabel::Version, 10), scope);
         assert_eq!(columns(&answer, &["slot", "grp", "bytes", "processes"]), expected, "{scope:?}");
     });
+}
+
+#[test]
+fn the_latest_slot_waits_for_hosts_that_send_later() {
+    let folder = Folder::new("latest");
+    let lake = open(&folder.0);
+    let mut batch = Batch::default();
+    // Slots of ten seconds. The second host has sent up to 300 seconds before the end.
+    for (host, slots) in [("a", 0..100), ("b", 0..70)] {
+        let labels = Labels { service: "s".into(), host: host.into(), ..Labels::default() };
+        let process_id = if host == "a" { 1 } else { 2 };
+        let process = Arc::new(LakeProcess { labels, pid: 1, start_us: START * 1_000_000, process_id });
+        for slot in slots {
+            batch.processes.push(ProcessRow {
+                slot: START + 10 * slot,
+                process: Arc::clone(&process),
+                sample_period: 0,
+                live_bytes: 1000,
+                live_blocks: 1,
+                rss_bytes: None,
+                limit_bytes: None,
+            });
+            batch.sites.push(SiteRow {
+                slot: START + 10 * slot,
+                process: Arc::clone(&process),
+                stack_id: 1,
+                site_id: 1,
+                sample_period: 0,
+                live_bytes: 1000,
+                live_blocks: 1,
+                alloc_bytes: None,
+                alloc_blocks: None,
+            });
+        }
+    }
+    lake.lake().add("a", &batch).unwrap();
+    let scope = FleetScope::default();
+    let answer = ask(&lake, &top_sql(&scope, FleetInstant::Latest, 0), &scope);
+    assert_eq!(columns(&answer, &["slot", "bytes", "hosts"]), [[json!(START + 690), json!(2000), json!(2)]]);
 }

@@ -1,9 +1,11 @@
 //! Makes a small lake for tests and the documentation, and prints what is in it as JSON: sums that are counted here, row by row, while rows are made.
 //!
-//!     small_lake FOLDER
+//!     small_lake FOLDER [sampled]
 //!
 //! Two services on six hosts in two regions, seventy minutes. After half an hour all hosts of `checkout` change from version 1.42.0 to 1.43.0, which leaks sessions on
 //! all hosts but one. At minute 41 there is a burst. The second service has a name that no page and no SQL text may take for anything but a name.
+//! With `sampled`, the second service is `search` instead: its version 1 counts every block, and its version 2, from minute 35 on, only samples of them. One of its
+//! sites is also in `checkout`.
 
 use highwater_lake::identity::{FrameIdentity, process_id, site_id, stack_id};
 use highwater_lake::rows::{Batch, FrameRow, Labels, LakeProcess, ProcessRow, SiteRow, StackRow};
@@ -19,6 +21,10 @@ const CHANGE: i64 = 30;
 const BURST: i64 = 41;
 const HOSTS: i64 = 6;
 const HOSTILE: &str = "we\"ird 'svc' <b>bold</b>";
+
+const SAMPLED_FROM: i64 = 35;
+const SAMPLED_HOSTS: i64 = 2;
+const SAMPLE_PERIOD: i64 = 512 << 10;
 
 struct Site {
     functions: &'static [&'static str],
@@ -43,6 +49,20 @@ fn checkout(host: i64, version: &str, minute: i64, age: i64) -> Vec<Site> {
     sites
 }
 
+/// What a process of `search` holds at a minute: as a sampled one, in whole samples.
+fn search(minute: i64) -> Vec<Site> {
+    let size = SAMPLE_PERIOD as u64;
+    vec![
+        Site { functions: &["malloc", "Shard::load", "main"], blocks: 4, size },
+        Site {
+            functions: &["malloc", "Query::cache", "handle", "main"],
+            blocks: 3 + 2 * minute as u64,
+            size: size / 64,
+        },
+        Site { functions: &["malloc", "parse", "handle", "main"], blocks: 1, size },
+    ]
+}
+
 #[derive(Default)]
 struct Counted {
     by_slot: BTreeMap<i64, i64>,
@@ -60,6 +80,8 @@ struct LakeMaker {
 impl LakeMaker {
     fn add(&mut self, batch: &mut Batch, process: &Arc<LakeProcess>, slot: i64, sites: &[Site]) {
         let labels = &process.labels;
+        let is_sampled = labels.service == "search" && labels.version == "2";
+        let sample_period = if is_sampled { SAMPLE_PERIOD } else { 0 };
         let (mut bytes, mut blocks) = (0, 0);
         for site in sites {
             let frames: Vec<FrameRow> = site
@@ -112,7 +134,7 @@ impl LakeMaker {
                 process: Arc::clone(process),
                 stack_id: stack,
                 site_id: names,
-                sample_period: 0,
+                sample_period,
                 live_bytes,
                 live_blocks,
                 alloc_bytes: None,
@@ -126,7 +148,7 @@ impl LakeMaker {
         batch.processes.push(ProcessRow {
             slot,
             process: Arc::clone(process),
-            sample_period: 0,
+            sample_period,
             live_bytes: bytes,
             live_blocks: blocks,
             rss_bytes: Some(bytes * 3 / 2),
@@ -155,7 +177,12 @@ fn process(service: &str, version: &str, host: i64, start: i64) -> Arc<LakeProce
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = std::env::args().nth(1).ok_or("small_lake FOLDER")?;
+    let folder = std::env::args().nth(1).ok_or("small_lake FOLDER [sampled]")?;
+    let is_sampled = match std::env::args().nth(2).as_deref() {
+        None => false,
+        Some("sampled") => true,
+        Some(other) => return Err(format!("{other}: only 'sampled' is known").into()),
+    };
     let lake = Lake::create_or_open(open_store(&folder)?)?;
     let mut maker = LakeMaker { seen: HashSet::new(), counted: Counted::default() };
     for host in 0..HOSTS {
@@ -163,13 +190,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let old = process("checkout", "1.42.0", host, 0);
         let new = process("checkout", "1.43.0", host, CHANGE);
         let other = process(HOSTILE, "7", host, 1);
+        let (exact, sampled) = (process("search", "1", host, 2), process("search", "2", host, SAMPLED_FROM));
         for minute in 0..SLOTS {
             let slot = START + 60 * minute;
             let (process, age) = if minute < CHANGE { (&old, minute) } else { (&new, minute - CHANGE) };
             maker.add(&mut batch, process, slot, &checkout(host, &process.labels.version, minute, age));
-            if host < 2 {
+            if !is_sampled && host < 2 {
                 let site = Site { functions: &["malloc", "<script>alert(1)</script>", "main"], blocks: 50, size: 3000 };
                 maker.add(&mut batch, &other, slot, &[site]);
+            }
+            if is_sampled && host < SAMPLED_HOSTS {
+                let process = if minute < SAMPLED_FROM { &exact } else { &sampled };
+                maker.add(&mut batch, process, slot, &search(minute));
             }
         }
         lake.add(&format!("host-{host}"), &batch)?;
@@ -179,7 +211,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "{}",
         json!({
             "by_slot": counted.by_slot, "by_slot_function": counted.by_slot_function, "by_slot_service": counted.by_slot_service,
-            "by_slot_version": counted.by_slot_version, "by_process": counted.by_process, "burst": START + 60 * BURST,
+            "by_slot_version": counted.by_slot_version, "by_process": counted.by_process, "burst": START + 60 * BURST, "sampled_from": START + 60 * SAMPLED_FROM,
         })
     );
     Ok(())

@@ -19,7 +19,7 @@ WITH p AS (SELECT process_id, min(slot) AS first, count(*) AS slots FROM process
                      min(CASE WHEN leaks = 1 THEN blocks_per_hour END) AS slowest, max(CASE WHEN leaks = 1 THEN blocks_per_hour END) AS fastest,
                      min(CASE WHEN leaks = 1 THEN r2 END) AS r2,
                      CAST(sum(CASE WHEN leaks = 1 THEN bytes ELSE 0 END) AS DOUBLE) / CAST(sum(CASE WHEN leaks = 1 THEN blocks ELSE 0 END) AS DOUBLE) AS bytes_per_block,
-                     max(sample_period) AS sample_period
+                     max(CASE WHEN leaks = 1 THEN sample_period END) AS sample_period
               FROM g GROUP BY service, site_id HAVING max(leaks) = 1 ORDER BY hosts DESC, fastest DESC, service, site_id {limit})
 SELECT b.service AS service, b.site_id AS site_id, coalesce(k.function, '') AS function, coalesce(k.type_name, '') AS type_name, coalesce(k.stack, '') AS stack,
        b.hosts AS hosts, b.hosts_seen AS hosts_seen, b.processes AS processes, b.processes_seen AS processes_seen, b.slowest AS slowest, b.fastest AS fastest,

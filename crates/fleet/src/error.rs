@@ -32,9 +32,12 @@ pub enum FleetError {
     /// More than can be shown.
     #[error("{0}")]
     TooLarge(String),
-    /// There are no rows.
-    #[error("the lake has no rows for this question")]
-    Empty,
+    /// There are no rows: of the whole lake, or of a part of it.
+    #[error("{}", nothing(days.as_ref()))]
+    Empty {
+        /// The first and the last day of which the lake has rows.
+        days: Option<(String, String)>,
+    },
     /// The client went away.
     #[error("the question was cancelled")]
     Cancelled,
@@ -46,4 +49,16 @@ pub enum FleetError {
         /// The error.
         error: io::Error,
     },
+}
+
+fn nothing(days: Option<&(String, String)>) -> String {
+    match days {
+        None => "the lake has no rows yet; 'highwater ship --to LAKE' on each host sends some every minute".to_owned(),
+        Some((first, last)) if first == last => {
+            format!("no process passes the filters in this time; the lake has the day {first}")
+        }
+        Some((first, last)) => {
+            format!("no process passes the filters in this time; the lake has the days {first} to {last}")
+        }
+    }
 }

@@ -83,6 +83,10 @@ impl FleetLake {
             let mut good: BTreeMap<Table, LakeFiles> = BTreeMap::new();
             let mut is_gone = false;
             for (table, files) in listed {
+                // An object store may take long to bring them.
+                if !go_on() {
+                    return Err(FleetError::Cancelled);
+                }
                 let all: Vec<StoredFile> = files.compacted.iter().chain(&files.incoming).cloned().collect();
                 match self.lake.store().bring(&all) {
                     Err(StoreError::NotFound(_)) => is_gone = true,

@@ -23,17 +23,23 @@ pub struct FleetTimeline {
     pub slots: Vec<i64>,
     /// Live bytes of all processes at each slot.
     pub total_bytes: Vec<i64>,
+    /// Whether these are estimates, at each slot.
+    pub total_estimated: Vec<bool>,
     /// The number of processes at each slot.
     pub processes: Vec<u64>,
+    /// The number of their hosts at each slot.
+    pub hosts: Vec<u64>,
     /// The values of the label that hold the most at any of these slots, the largest first.
     pub bands: Vec<FleetBand>,
     /// What all other values hold.
     pub rest_bytes: Vec<i64>,
+    /// Whether these are estimates, at each slot.
+    pub rest_estimated: Vec<bool>,
     /// The number of values.
     pub values: u64,
     /// The fullest slot of all.
     pub peak_slot: i64,
-    /// Whether some figures are estimates.
+    /// Whether any of these slots has estimates.
     pub estimated: bool,
     /// Who the processes are, those first that were seen first most recently.
     pub labels: Vec<FleetLabels>,
@@ -50,6 +56,8 @@ pub struct FleetBand {
     pub value: String,
     /// Live bytes at each slot.
     pub bytes: Vec<i64>,
+    /// Whether these are estimates, at each slot.
+    pub estimated: Vec<bool>,
 }
 
 /// The processes of one service, version and region.
@@ -79,7 +87,7 @@ pub fn fleet_timeline(
     top: usize,
 ) -> Result<FleetTimeline, FleetError> {
     part.progress(0.1, "finding slots")?;
-    let (all, period) = slot_totals(part)?;
+    let all = slot_totals(part)?;
     let chosen = chosen_slots(&all, bins);
     let (Some(first), Some(last)) = (all.first(), all.last()) else {
         return Ok(FleetTimeline { by: by.to_owned(), left_out: part.left_out(), ..FleetTimeline::default() });
@@ -90,10 +98,11 @@ pub fn fleet_timeline(
         last_slot: last.slot,
         slots: chosen.iter().map(|total| total.slot).collect(),
         total_bytes: chosen.iter().map(|total| total.bytes).collect(),
+        total_estimated: chosen.iter().map(|total| total.sample_period > 0).collect(),
         processes: chosen.iter().map(|total| total.processes).collect(),
-        rest_bytes: vec![0; chosen.len()],
+        hosts: chosen.iter().map(|total| total.hosts).collect(),
         peak_slot: all.iter().rev().max_by_key(|total| total.bytes).map_or(0, |total| total.slot),
-        estimated: period > 0,
+        estimated: chosen.iter().any(|total| total.sample_period > 0),
         ..FleetTimeline::default()
     };
     part.progress(0.4, "adding up")?;
@@ -102,6 +111,12 @@ pub fn fleet_timeline(
     timeline.add_labels(part)?;
     timeline.left_out = part.left_out();
     Ok(timeline)
+}
+
+impl FleetBand {
+    fn empty(value: &str, slots: usize) -> Self {
+        Self { value: value.to_owned(), bytes: vec![0; slots], estimated: vec![false; slots] }
+    }
 }
 
 impl FleetTimeline {
@@ -114,22 +129,25 @@ impl FleetTimeline {
     ) -> Result<(), FleetError> {
         let values = [("by", by), ("slots", &slot_list(chosen)), ("limit", &limit(top as u64))];
         let answer = part.ask(include_str!("../sql/bands.sql"), &values, (top as u64 + 1) * chosen.len() as u64)?;
+        let mut rest = FleetBand::empty("", chosen.len());
         for row in &answer.rows {
             let (slot, bytes) = (whole(row, 0)?, whole(row, 2)?);
             let at = chosen.binary_search_by_key(&slot, |total| total.slot).map_err(|_| FleetError::BadAnswer)?;
             self.values = whole(row, 3)?.max(0) as u64;
-            let curve = match row.get(1).unwrap_or(&Value::Null) {
+            let band = match row.get(1).unwrap_or(&Value::Null) {
                 Value::String(value) => match self.bands.iter().position(|band| band.value == *value) {
-                    Some(known) => &mut self.bands[known].bytes,
+                    Some(known) => &mut self.bands[known],
                     None => {
-                        self.bands.push(FleetBand { value: value.clone(), bytes: vec![0; chosen.len()] });
-                        &mut self.bands.last_mut().ok_or(FleetError::BadAnswer)?.bytes
+                        self.bands.push(FleetBand::empty(value, chosen.len()));
+                        self.bands.last_mut().ok_or(FleetError::BadAnswer)?
                     }
                 },
-                _ => &mut self.rest_bytes,
+                _ => &mut rest,
             };
-            curve[at] += bytes;
+            band.bytes[at] += bytes;
+            band.estimated[at] |= whole(row, 4)? > 0;
         }
+        (self.rest_bytes, self.rest_estimated) = (rest.bytes, rest.estimated);
         self.bands.sort_by_key(|band| (std::cmp::Reverse(band.bytes.iter().copied().max()), band.value.clone()));
         Ok(())
     }

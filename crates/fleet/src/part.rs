@@ -45,6 +45,14 @@ impl<'a> FleetPart<'a> {
         Ok(found.answer)
     }
 
+    /// Why there are no rows.
+    pub(crate) fn empty(&self) -> FleetError {
+        match self.lake.contents() {
+            Ok(contents) => FleetError::Empty { days: contents.days },
+            Err(error) => error,
+        }
+    }
+
     /// The files that could not be used in any answer, each with the reason.
     pub fn left_out(&self) -> Vec<String> {
         self.left_out.borrow().iter().cloned().collect()

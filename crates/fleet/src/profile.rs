@@ -39,28 +39,28 @@ pub enum ProfileSlots {
     At(i64),
 }
 
-/// The totals of all slots of a part of the fleet that most processes have sent, in order, and the largest sample period.
-pub fn slot_totals(part: &FleetPart<'_>) -> Result<(Vec<SlotTotal>, i64), FleetError> {
+/// The totals of all slots of a part of the fleet that most processes have sent, in order.
+pub fn slot_totals(part: &FleetPart<'_>) -> Result<Vec<SlotTotal>, FleetError> {
     let answer = part.ask(include_str!("../sql/slots.sql"), &[("limit", &limit(MOST_SLOTS + 1))], MOST_SLOTS + 1)?;
     if answer.rows.len() as u64 > MOST_SLOTS {
         return Err(FleetError::TooLarge(format!(
             "the time range has more than {MOST_SLOTS} slots: choose a shorter one"
         )));
     }
-    let mut period = 0;
     let mut totals = Vec::with_capacity(answer.rows.len());
     for row in &answer.rows {
-        period = period.max(whole(row, 3)?);
-        totals.push(SlotTotal { slot: whole(row, 0)?, bytes: whole(row, 1)?, processes: whole(row, 2)?.max(0) as u64 });
+        let (slot, bytes, sample_period) = (whole(row, 0)?, whole(row, 1)?, whole(row, 3)?);
+        let (processes, hosts) = (whole(row, 2)?.max(0) as u64, whole(row, 4)?.max(0) as u64);
+        totals.push(SlotTotal { slot, bytes, processes, hosts, sample_period });
     }
     totals.truncate(settled(&totals).len());
-    Ok((totals, period))
+    Ok(totals)
 }
 
 /// The profile of a part of the fleet. `title` names it.
 pub fn profile(part: &FleetPart<'_>, slots: ProfileSlots, title: &str) -> Result<Profile, FleetError> {
     part.progress(0.05, "finding slots")?;
-    let (all, period) = slot_totals(part)?;
+    let all = slot_totals(part)?;
     let fullest = all.iter().rev().max_by_key(|total| total.bytes);
     let chosen: Vec<SlotTotal> = match slots {
         ProfileSlots::Bins(bins) => chosen_slots(&all, bins),
@@ -69,8 +69,10 @@ pub fn profile(part: &FleetPart<'_>, slots: ProfileSlots, title: &str) -> Result
         ProfileSlots::At(time) => all.iter().rfind(|total| total.slot <= time).copied().into_iter().collect(),
     };
     if chosen.is_empty() {
-        return Err(FleetError::Empty);
+        return Err(part.empty());
     }
+    // Only of slots that are shown: the figures of an exact instant stay exact.
+    let period = chosen.iter().map(|total| total.sample_period).max().unwrap_or(0);
     part.progress(0.2, "adding up the sites")?;
     let listed = slot_list(&chosen);
     let most = (MOST_FIGURES / chosen.len() as u64).clamp(1, MOST_SITES);

@@ -7,6 +7,7 @@
 use crate::label_filter::FleetLabel;
 use crate::literal;
 use crate::scope::{FleetScope, ScopeOf};
+use crate::slot_choice::SETTLING;
 
 const TOP: &str = include_str!("../sql/top.sql");
 const GROWTH: &str = include_str!("../sql/growth.sql");
@@ -83,7 +84,7 @@ pub enum FleetInstant {
     /// The slot in which all chosen processes together held the most.
     #[default]
     Peak,
-    /// The latest slot that most processes have already sent: at least 90 % of those in the fullest of the last ten slots.
+    /// The latest slot that most processes have already sent: at least 90 % of those in the fullest of the last ten slots, or of the last ten minutes if that is more.
     Latest,
     /// The last slot at or before a time, in seconds since the Unix epoch.
     At(i64),
@@ -94,9 +95,17 @@ impl FleetInstant {
     pub fn sql(self) -> String {
         match self {
             Self::Peak => "SELECT slot FROM total ORDER BY fleet_bytes DESC, slot LIMIT 1".into(),
-            Self::Latest => "SELECT max(slot) AS slot FROM (SELECT slot, fleet_processes FROM total ORDER BY slot DESC LIMIT 10) r \
-                 WHERE fleet_processes * 10 >= 9 * (SELECT max(fleet_processes) FROM (SELECT slot, fleet_processes FROM total ORDER BY slot DESC LIMIT 10) l)"
-                .into(),
+            Self::Latest => {
+                // The first of the last ten slots, or of the last ten minutes if that is earlier.
+                let first = format!(
+                    "(SELECT CASE WHEN min(slot) <= max(slot) - {SETTLING} THEN min(slot) ELSE max(slot) - {SETTLING} + 1 END \
+                     FROM (SELECT slot FROM total ORDER BY slot DESC LIMIT 10) r)"
+                );
+                format!(
+                    "SELECT max(slot) AS slot FROM total WHERE slot >= {first} \
+                     AND fleet_processes * 10 >= 9 * (SELECT max(fleet_processes) FROM total WHERE slot >= {first})"
+                )
+            }
             Self::At(time) => format!("SELECT max(slot) AS slot FROM total WHERE slot <= {time}"),
         }
     }

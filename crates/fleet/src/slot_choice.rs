@@ -9,12 +9,21 @@ pub struct SlotTotal {
     pub bytes: i64,
     /// The number of processes.
     pub processes: u64,
+    /// The number of their hosts.
+    pub hosts: u64,
+    /// The largest mean of bytes per sample; 0 if no process samples.
+    pub sample_period: i64,
 }
 
-/// The slots up to the latest that most processes have already sent: at least 90 % of those in the fullest of the last ten slots, as
-/// [`FleetInstant::Latest`](crate::questions::FleetInstant::Latest) has it. Later ones would show a fall that is none.
+/// Within these seconds every host has sent a slot: twice the time after which `highwater ship` uploads what it has.
+pub const SETTLING: i64 = 600;
+
+/// The slots up to the latest that most processes have already sent: at least 90 % of those in the fullest of the last ten slots, or of the last ten minutes if that is
+/// more, as [`FleetInstant::Latest`](crate::questions::FleetInstant::Latest) has it. Later ones would show a fall that is none.
 pub fn settled(all: &[SlotTotal]) -> &[SlotTotal] {
-    let recent = &all[all.len().saturating_sub(10)..];
+    let is_recent = |total: &SlotTotal| all.last().is_some_and(|last| total.slot > last.slot.saturating_sub(SETTLING));
+    let recent = all.len() - all.iter().rev().take_while(|total| is_recent(total)).count().max(10).min(all.len());
+    let recent = &all[recent..];
     let most = recent.iter().map(|total| total.processes).max().unwrap_or(0);
     let is_settled = |total: &SlotTotal| total.processes.saturating_mul(10) >= most.saturating_mul(9);
     let end = all.iter().rposition(is_settled).map_or(0, |last| last + 1);
@@ -49,7 +58,13 @@ mod tests {
     use super::*;
 
     fn totals(bytes: &[i64]) -> Vec<SlotTotal> {
-        let total = |(at, bytes): (usize, &i64)| SlotTotal { slot: 600 + 60 * at as i64, bytes: *bytes, processes: 1 };
+        let total = |(at, bytes): (usize, &i64)| SlotTotal {
+            slot: 600 + 60 * at as i64,
+            bytes: *bytes,
+            processes: 1,
+            hosts: 1,
+            sample_period: 0,
+        };
         bytes.iter().enumerate().map(total).collect()
     }
 
@@ -66,15 +81,20 @@ mod tests {
 
     #[test]
     fn slots_that_are_still_being_sent_do_not_count() {
-        let total = |slot, processes| SlotTotal { slot, bytes: 1, processes };
+        let total = |slot, processes| SlotTotal { slot, bytes: 1, processes, hosts: 1, sample_period: 0 };
         let all = [total(0, 3), total(1, 20), total(2, 18), total(3, 17)];
         assert_eq!(settled(&all).last().map(|total| total.slot), Some(2));
         assert!(settled(&[]).is_empty());
+        // Slots of ten seconds: a host has sent nothing for five minutes yet.
+        let quick: Vec<SlotTotal> = (0..100).map(|at| total(10 * at, if at < 70 { 20 } else { 10 })).collect();
+        assert_eq!(settled(&quick).last().map(|total| total.slot), Some(690));
+        let ended: Vec<SlotTotal> = (0..200).map(|at| total(10 * at, if at < 70 { 20 } else { 10 })).collect();
+        assert_eq!(settled(&ended).last().map(|total| total.slot), Some(1990));
     }
 
     #[test]
     fn slots_far_apart_do_not_overflow() {
-        let slot = |slot| SlotTotal { slot, bytes: 1, processes: 1 };
+        let slot = |slot| SlotTotal { slot, bytes: 1, processes: 1, hosts: 1, sample_period: 0 };
         assert_eq!(chosen_slots(&[slot(i64::MIN), slot(i64::MAX)], 120).len(), 2);
     }
 }

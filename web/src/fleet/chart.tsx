@@ -26,14 +26,14 @@ export function FleetChart({ whole, shown }: { whole: FleetTimeline; shown: Flee
     instant: (time: number) => format.utc(time, 60).slice(whole.last_slot - whole.first_slot < 86_400 ? 11 : 5),
     open: (id: number) => chooseValue(shown.by, shown.bands[id].value),
   };
-  return <StackedTotals whole={bins[0]} shown={bins[1]} chosen={shown.total_bytes[at] ?? 0} parts={parts} />;
+  return <StackedTotals whole={bins[0]} shown={bins[1]} chosen={shown.total_bytes[at] ?? 0} isEstimate={shown.total_estimated[at] ?? false} parts={parts} />;
 }
 
 function binsOf(answer: FleetTimeline): StackedBins {
-  const { slots, total_bytes, bands, rest_bytes, first_slot, last_slot, peak_slot } = answer;
+  const { slots, total_bytes, total_estimated, bands, rest_bytes, rest_estimated, first_slot, last_slot, peak_slot } = answer;
   const highest = total_bytes[slots.indexOf(peak_slot)] ?? 0;
   return {
     window: { from_ns: first_slot, to_ns: Math.max(last_slot, first_slot + 1) }, end_ns: Math.max(last_slot, first_slot + 1), t: slots, at_ns: slots, total_bytes, at_most_bytes: total_bytes,
-    stack: bands.map(({ bytes }, id) => ({ id, bytes })), rest_bytes, highest: slots.length ? { at_ns: peak_slot, bytes: highest, at_most_bytes: highest } : null,
+    stack: bands.map(({ bytes, estimated }, id) => ({ id, bytes, estimated })), rest_bytes, total_estimated, rest_estimated, highest: slots.length ? { at_ns: peak_slot, bytes: highest, at_most_bytes: highest } : null,
   };
 }

@@ -4,7 +4,12 @@ import { choice, choose } from "../choice";
 import { openSource } from "../sources";
 
 /** A total over time, as it is stacked. Times are nanoseconds since the start of the first process; of a fleet, seconds since 1970. */
-export type StackedBins = Pick<Processes, "window" | "end_ns" | "t" | "at_ns" | "total_bytes" | "at_most_bytes" | "stack" | "rest_bytes" | "highest">;
+export type StackedBins = Pick<Processes, "window" | "end_ns" | "t" | "at_ns" | "total_bytes" | "at_most_bytes" | "rest_bytes" | "highest"> & {
+  stack: { id: number; bytes: number[]; estimated?: boolean[] }[];
+  /** Whether samples made the total of a bin, and the rest of it. */
+  total_estimated?: boolean[];
+  rest_estimated?: boolean[];
+};
 
 /** The chosen instant: where the total is highest, unless another was chosen. */
 export function instantOfTree(whole: Pick<StackedBins, "highest"> | null): number {

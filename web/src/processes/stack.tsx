@@ -26,8 +26,11 @@ export interface StackedParts {
   open: (id: number, at: number) => void;
 }
 
-/** `chosen`: the total at the chosen instant. */
-export function StackedTotals({ whole, shown, chosen, parts }: { whole: StackedBins; shown: StackedBins; chosen: number; parts: StackedParts }) {
+/** Bytes that may be an estimate. */
+const markedBytes = (value: number, isEstimate: boolean | undefined): string => `${isEstimate ? "~" : ""}${format.bytes(value)}`;
+
+/** `chosen`: the total at the chosen instant; `isEstimate`: whether samples made it. */
+export function StackedTotals({ whole, shown, chosen, isEstimate = false, parts }: { whole: StackedBins; shown: StackedBins; chosen: number; isEstimate?: boolean; parts: StackedParts }) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   const [hovered, setHovered] = useState<number | null>(null);
@@ -94,7 +97,7 @@ export function StackedTotals({ whole, shown, chosen, parts }: { whole: StackedB
   const isZoomed = shown.window.from_ns > whole.window.from_ns || shown.window.to_ns < whole.end_ns;
   return (
     <section class="stacked-totals" aria-label={parts.label}>
-      <div class="stacked-box" ref={box} style={{ height: `${HEIGHT + 20}px` }} role="slider" tabIndex={0} aria-label={parts.slider} aria-valuemin={whole.window.from_ns} aria-valuemax={whole.end_ns} aria-valuenow={at} aria-valuetext={`${parts.instant(at, spanOf(whole) / 1000)}: ${format.bytes(chosen)} in ${parts.of}`}
+      <div class="stacked-box" ref={box} style={{ height: `${HEIGHT + 20}px` }} role="slider" tabIndex={0} aria-label={parts.slider} aria-valuemin={whole.window.from_ns} aria-valuemax={whole.end_ns} aria-valuenow={at} aria-valuetext={`${parts.instant(at, spanOf(whole) / 1000)}: ${markedBytes(chosen, isEstimate)} in ${parts.of}`}
         onPointerDown={down} onPointerMove={move} onPointerUp={up} onPointerCancel={() => setDrag(null)} onPointerLeave={() => setHovered(null)} onDblClick={() => !saved && choose({ tree_from: null, tree_to: null })} onKeyDown={saved ? undefined : keys}
         onWheel={saved ? undefined : (event) => { event.preventDefault(); if (!event.shiftKey) zoom(timeAt(event), event.deltaY > 0 ? 1 / 0.8 : 0.8); }}>
         {width > 0 && (
@@ -115,7 +118,7 @@ export function StackedTotals({ whole, shown, chosen, parts }: { whole: StackedB
         {shown.stack.map(({ id }, rank) => <button type="button" class="quiet" key={id} title={parts.openTitle} onClick={() => parts.open(id, at)}><i class="swatch" style={{ background: rankColour(rank)[0] }} />{clean(names.get(id)?.name ?? "")} <small>{names.get(id)?.detail}</small></button>)}
         {parts.count > shown.stack.length && <span><i class="swatch" style={{ background: rankColour(-1)[0] }} />{format.plural(parts.count - shown.stack.length, "other")}</span>}
         <span class="stretch" />
-        <small class="chosen-total">{parts.instant(at, spanOf(whole) / 1000)}: <b data-figure="chosen-total" data-value={chosen}>{format.bytes(chosen)}</b> in all</small>
+        <small class="chosen-total">{parts.instant(at, spanOf(whole) / 1000)}: <b data-figure="chosen-total" data-value={chosen}>{markedBytes(chosen, isEstimate)}</b> in all</small>
         {isZoomed && <button type="button" class="quiet" title="Show the whole time (Esc)" onClick={() => choose({ tree_from: null, tree_to: null })}>whole time</button>}
       </div>
     </section>
@@ -124,12 +127,12 @@ export function StackedTotals({ whole, shown, chosen, parts }: { whole: StackedB
 
 /** What the parts held at the instant of a bin. */
 function Reading({ shown, parts: { names, instant }, bin, left, isRight }: { shown: StackedBins; parts: StackedParts; bin: number; left: number; isRight: boolean }) {
-  const parts = shown.stack.map(({ id, bytes }) => ({ name: `${clean(names.get(id)?.name ?? "")} ${names.get(id)?.detail ?? ""}`, bytes: bytes[bin] })).filter((part) => part.bytes > 0).sort((a, b) => b.bytes - a.bytes).slice(0, 5);
+  const parts = shown.stack.map(({ id, bytes, estimated }) => ({ name: `${clean(names.get(id)?.name ?? "")} ${names.get(id)?.detail ?? ""}`, bytes: bytes[bin], isEstimate: estimated?.[bin] })).filter((part) => part.bytes > 0).sort((a, b) => b.bytes - a.bytes).slice(0, 5);
   return (
     <div class="stacked-reading" style={isRight ? { right: `calc(100% - ${left - 8}px)` } : { left: `${left + 8}px` }}>
-      <b>{format.bytes(shown.total_bytes[bin])}</b> at {instant(shown.at_ns[bin], spanOf(shown) / 1000)}
-      {parts.map((part) => <div key={part.name}>{format.bytes(part.bytes)} <small>{part.name}</small></div>)}
-      {shown.rest_bytes[bin] > 0 && <div>{format.bytes(shown.rest_bytes[bin])} <small>others</small></div>}
+      <b>{markedBytes(shown.total_bytes[bin], shown.total_estimated?.[bin])}</b> at {instant(shown.at_ns[bin], spanOf(shown) / 1000)}
+      {parts.map((part) => <div key={part.name}>{markedBytes(part.bytes, part.isEstimate)} <small>{part.name}</small></div>)}
+      {shown.rest_bytes[bin] > 0 && <div>{markedBytes(shown.rest_bytes[bin], shown.rest_estimated?.[bin])} <small>others</small></div>}
     </div>
   );
 }

@@ -3,6 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { useAnswer } from "../answer";
 import { choice, choose, FLEET_PARTS, LABELS, type FleetPart, type Label } from "../choice";
 import { SaveCsv } from "../csv";
+import { useActions, type Act } from "../fleet/actions";
 import { rowsOf, text, type FleetRow, type FleetTable, type FleetTimeline } from "../fleet/answers";
 import { chosenSlot, FleetChart } from "../fleet/chart";
 import { columnsOf, csvOf } from "../fleet/columns";
@@ -43,12 +44,12 @@ export function FleetView() {
   const rows = useMemo(() => arranged(rowsOf(table.data), sort, order, search), [table.data, sort, order, search]);
   const columns = useMemo(() => columnsOf(part, table.data, width), [part, table.data, width]);
   const picked = pick === "" ? -1 : rows.findIndex((row) => keyOf(row) === pick);
-  const [problem, act] = useActions();
-  const subject = (row: FleetRow): Subject => subjectOf(part, row, () => void act(() => openProcess(text(row, "process_id"), slot!)));
+  const [action, act] = useActions();
+  const subject = (row: FleetRow): Subject => subjectOf(part, row, () => void act((running) => openProcess(text(row, "process_id"), slot!, running)));
   const enter = (event: KeyboardEvent) => {
     if (event.key !== "Enter" || picked < 0 || part !== "processes" || saved || (event.target as HTMLElement).closest("button, input, select")) return;
     event.preventDefault();
-    void act(() => openProcess(text(rows[picked], "process_id"), slot!));
+    void act((running) => openProcess(text(rows[picked], "process_id"), slot!, running));
   };
   return (
     <div class={`fleet-view${shownAnswer.waiting || table.waiting ? " old" : ""}`} onKeyDown={enter}>
@@ -61,8 +62,8 @@ export function FleetView() {
         <label>Stack by <select id="fleet-by" value={label} onChange={(event) => choose({ label: event.currentTarget.value as Label })}>{LABELS.map((each) => <option value={each} key={each}>{each}</option>)}</select></label>
         <Where all={all.data} />
         <span class="stretch" />
-        {slot !== null && !saved && <button type="button" class="primary" title="Who holds the memory of these processes at this slot" onClick={() => void act(() => openFlame(slot, whole.data!))}>Flame graph at {format.utc(slot, 60).slice(11)}</button>}
-        {problem !== "" && <span class="problem" role="alert">{problem}</span>}
+        {slot !== null && !saved && <button type="button" class="primary" title="Who holds the memory of these processes at this slot" onClick={() => void act((running) => openFlame(slot, whole.data!, running))}>Flame graph at {format.utc(slot, 60).slice(11)}</button>}
+        <StatusLine answer={action} />
       </div>
       {(data?.left_out.length ?? 0) > 0 && <p class="processes-notes"><small class="problem">{format.plural(data!.left_out.length, "file")} of the lake could not be used, and {data!.left_out.length === 1 ? "is" : "are"} in no figure: {data!.left_out.slice(0, 3).map((line) => clean(line)).join("; ")}{data!.left_out.length > 3 && "; …"}</small></p>}
       {data && whole.data && data.slots.length > 0 && <FleetChart whole={whole.data} shown={data} />}
@@ -86,19 +87,6 @@ export function FleetView() {
       </div>
     </div>
   );
-}
-
-/** Runs something that may fail, and keeps the line that says why. */
-function useActions(): [string, (work: () => Promise<void>) => Promise<void>] {
-  const [problem, setProblem] = useState("");
-  return [problem, async (work) => {
-    setProblem("");
-    try {
-      await work();
-    } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error));
-    }
-  }];
 }
 
 function useWidth(): number {
@@ -129,7 +117,7 @@ function comparedValues(all: FleetTimeline | null): [string | null, string | nul
   return [before === "" ? previous ?? null : before.slice(1), after === "" ? latest ?? null : after.slice(1)];
 }
 
-function Between({ all, before, after, act }: { all: FleetTimeline | null; before: string | null; after: string | null; act: (work: () => Promise<void>) => Promise<void> }) {
+function Between({ all, before, after, act }: { all: FleetTimeline | null; before: string | null; after: string | null; act: Act }) {
   const { between } = choice.value;
   const values = valuesOf(all, between);
   const list = (title: string, value: string | null, name: "before" | "after") => (
@@ -143,7 +131,7 @@ function Between({ all, before, after, act }: { all: FleetTimeline | null; befor
       <label>of <select value={between} onChange={(event) => choose({ between: event.currentTarget.value as Label })}>{LABELS.filter((each) => each !== "host").map((each) => <option value={each} key={each}>{each}</option>)}</select></label>
       {list("from", before, "before")}
       {list("to", after, "after")}
-      {before !== null && after !== null && before !== after && !saved && <button type="button" title="What grew and shrank, as a flame graph of all their processes" onClick={() => void act(() => openComparison(between, before, after))}>Compare</button>}
+      {before !== null && after !== null && before !== after && !saved && <button type="button" title="What grew and shrank, as a flame graph of all their processes" onClick={() => void act((running) => openComparison(between, before, after, running))}>Compare</button>}
     </>
   );
 }
@@ -160,21 +148,20 @@ function aboutPart(part: FleetPart, slot: number, before: string | null, after: 
 
 function emptyWords(part: FleetPart, search: string): string {
   if (search) return "Nothing matches.";
-  return { sites: "Nothing is live at this slot.", leaks: "No site grows steadily in this time.", growth: "No site is in both.", processes: "No process was seen long enough for a slope." }[part];
+  return { sites: "Nothing is live at this slot.", leaks: "No site grows in a straight line (r² of 0.9, 60 blocks an hour or more) in a process that was seen in at least 30 slots.", growth: "No site is in both.", processes: "No process was seen long enough for a slope." }[part];
 }
 
 /** How many processes there are, and when they held the most. */
 function Headline({ answer }: { answer: FleetTimeline }) {
-  const { slots, total_bytes, processes, peak_slot, labels, estimated } = answer;
+  const { slots, total_bytes, total_estimated, processes, hosts, peak_slot, labels, estimated } = answer;
   if (slots.length === 0) return <p class="fleet-headline">No processes.</p>;
-  const about = estimated ? "~" : "";
   const peak = slots.indexOf(peak_slot);
   const last = slots.length - 1;
   const services = new Set(labels.map(({ service }) => service)).size;
   return (
     <p class="fleet-headline">
-      {format.plural(services, "service")}, <b data-figure="fleet-processes" data-value={processes[last]}>{format.plural(processes[last], "process", "processes")}</b> at the latest slot ({format.utc(slots[last], 60)} UTC) hold <b data-figure="fleet-latest" data-value={total_bytes[last]}>{about}{format.bytes(total_bytes[last])}</b>.
-      {" "}Most, <b data-figure="fleet-peak" data-value={total_bytes[peak]}>{about}{format.bytes(total_bytes[peak])}</b>, at <button type="button" class="link" title="Show this slot" onClick={() => choose({ tree_at: null })}>{format.utc(peak_slot, 60)}</button>.
+      {format.plural(services, "service")}, <b data-figure="fleet-processes" data-value={processes[last]}>{format.plural(processes[last], "process", "processes")}</b> on {format.plural(hosts[last], "host")} at the latest slot ({format.utc(slots[last], 60)} UTC) {processes[last] === 1 ? "holds" : "hold"} <b data-figure="fleet-latest" data-value={total_bytes[last]}>{total_estimated[last] ? "~" : ""}{format.bytes(total_bytes[last])}</b>.
+      {" "}Most, <b data-figure="fleet-peak" data-value={total_bytes[peak]}>{total_estimated[peak] ? "~" : ""}{format.bytes(total_bytes[peak])}</b>, at <button type="button" class="link" title="Show this slot" onClick={() => choose({ tree_at: null })}>{format.utc(peak_slot, 60)}</button>.{estimated && <span title="Some of these processes count only samples of their blocks. Every figure that contains one of them begins with ~."> ~ marks estimates.</span>}
     </p>
   );
 }
@@ -195,14 +182,14 @@ function subjectOf(part: FleetPart, row: FleetRow, open: () => void): Subject {
   return { name, function: name, actions: saved ? [] : service };
 }
 
-function Picked({ part, row, act, slot, whole }: { part: FleetPart; whole: FleetTimeline; row: FleetRow; act: (work: () => Promise<void>) => Promise<void>; slot: number }) {
+function Picked({ part, row, act, slot, whole }: { part: FleetPart; whole: FleetTimeline; row: FleetRow; act: Act; slot: number }) {
   const name = nameOf(part, row);
   const stack = text(row, "stack");
   return (
     <aside class="picked" aria-label={part === "processes" ? "The chosen process" : "The chosen site"}>
       <h2 title={clean(name)}>{part === "processes" ? clean(name) : shown(name)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
-      {part === "processes" && !saved && <p class="actions"><button type="button" class="primary" onClick={() => void act(() => openProcess(text(row, "process_id"), slot))}>Open its snapshots</button></p>}
-      {part !== "processes" && !saved && <p class="actions"><button type="button" title="Flame graph with callers above and callees below" onClick={() => void act(async () => { await openFlame(slot, whole); choose({ focus: name }); })}>Focus in the flame graph</button></p>}
+      {part === "processes" && !saved && <p class="actions"><button type="button" class="primary" onClick={() => void act((running) => openProcess(text(row, "process_id"), slot, running))}>Open its snapshots</button></p>}
+      {part !== "processes" && !saved && <p class="actions"><button type="button" title="Flame graph with callers above and callees below" onClick={() => void act(async (running) => { await openFlame(slot, whole, running); choose({ focus: name }); })}>Focus in the flame graph</button></p>}
       {part === "processes" ? <dl>{["service", "version", "region", "host", "container", "pid"].filter((each) => row[each] !== undefined).map((each) => <div key={each}><dt>{each}</dt><dd>{shownValue(text(row, each))}</dd></div>)}</dl>
         : stack !== "" && <ol class="fleet-stack">{stack.split(";").reverse().map((frame, index) => <li key={index}>{shown(frame)}</li>)}</ol>}
     </aside>

@@ -29,6 +29,7 @@ use std::sync::Arc;
   highwater view app.children            a folder: all processes together
   highwater view before.hw after.hw      two of them, to compare
   highwater view /lake --since 6h        a fleet: the processes of many hosts
+  highwater view s3://BUCKET/PREFIX      a fleet whose lake is in an object store
   highwater view --live                  the processes that 'highwater run' started
   highwater view app.hw --no-open        only the address, for another browser
   highwater view app.hw --save app.html  one file, to be sent to others
@@ -39,7 +40,7 @@ A file that cannot be read is named here and on the page; where none can be, not
 The page and what it shows stay on this machine: no other machine can connect, and the address has a token without which \
 nothing is answered.")]
 pub struct ViewArgs {
-    /// Recordings and snapshots (.hw), folders of them, OCaml memtraces (.ctf), lakes of fleets, files of event lines, object logs, memory images
+    /// Recordings and snapshots (.hw), folders of them, OCaml memtraces (.ctf), lakes of fleets (a folder, or s3://BUCKET/PREFIX), files of event lines, object logs, memory images
     #[arg(value_name = "FILE", required_unless_present = "live")]
     paths: Vec<PathBuf>,
     /// Write the page with what is chosen into one file, which opens without Highwater, instead of serving it

@@ -106,6 +106,9 @@ pub fn random_lake(folder: &Path, seed: u64) -> Rows {
                 for minute in from..end {
                     // Some slots are missing.
                     if dice.below(8) > 0 {
+                        // Sampling may begin, or end, while a process runs.
+                        let is_sampled = if pid % 2 == 0 { minute < from + 30 } else { minute >= from + 30 };
+                        let period = if is_sampled { period } else { 0 };
                         add_slot(&mut batch, &process, period, minute, minute - from, &mut dice);
                     }
                 }

@@ -1,4 +1,4 @@
-//! The S3 server of moto, which knows nothing of ours.
+//! The S3 server of moto, which knows nothing of ours. Tests of other crates start it, too.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -32,7 +32,7 @@ impl Moto {
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
         let python = target.join("tools/python/bin/python");
         assert!(python.is_file(), "{} is missing: run 'crates/fleet/tools {0}/tools'", target.display());
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/server.py");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../s3/tests/support/server.py");
         let log = target.join("tmp").join(format!("moto-{}-{:?}.log", std::process::id(), std::thread::current().id()));
         let mut command = Command::new(python);
         command.arg(script).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -49,12 +49,28 @@ impl<'a> Names<'a> {
         for row in list(answer, "rows").chain(list(answer, "bands")) {
             self.add(row.get("key"), !is_site(row));
         }
+        self.collect_table(answer);
+    }
+
+    /// Of a fleet's table, whose rows are lists. Its sites differ by their callers.
+    fn collect_table(&mut self, answer: &'a Value) {
+        let list = |name: &str| answer.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let place = |name: &str| list("columns").iter().position(|column| column["name"] == name);
+        let places = ["function", "stack"].into_iter().filter_map(place);
+        for (place, row) in places.flat_map(|place| list("rows").iter().map(move |row| (place, row))) {
+            let names = row.get(place).and_then(Value::as_str).unwrap_or_default();
+            names.split(';').filter(|name| !name.is_empty()).for_each(|name| self.add_name(name, false));
+        }
     }
 
     fn add(&mut self, name: Option<&'a Value>, is_row: bool) {
         if let Some(name) = name.and_then(Value::as_str) {
-            *self.all.entry(name).or_default() |= is_row;
+            self.add_name(name, is_row);
         }
+    }
+
+    fn add_name(&mut self, name: &'a str, is_row: bool) {
+        *self.all.entry(name).or_default() |= is_row;
     }
 
     /// Each name with its short form, where it has one. Rows whose short forms are equal keep their names.
@@ -84,5 +100,16 @@ mod tests {
         let short = added(answer.clone(), false);
         assert_eq!(short["short_names"], json!({"load(int)": "load", "put(int)": "put"}));
         assert_eq!(added(answer.clone(), true), answer);
+    }
+
+    #[test]
+    fn a_table_of_a_fleet_has_the_names_of_its_functions_and_stacks() {
+        let answer = json!({
+            "columns": [{"name": "host"}, {"name": "function"}, {"name": "stack"}],
+            "rows": [["put(int)", "get(int)", "main;run(char);get(int)"], ["b", "get(char)", null]],
+        });
+        let short = added(answer, false);
+        let expected = json!({"get(char)": "get", "get(int)": "get", "run(char)": "run"});
+        assert_eq!(short["short_names"], expected);
     }
 }

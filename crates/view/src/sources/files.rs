@@ -4,6 +4,7 @@ use super::file::{FileKind, OpenedFile, Opener};
 use super::fleet::{LakeOpener, ViewedFleet};
 use super::image::ViewedImage;
 use super::special::{Plain, Special};
+use super::stamp::is_in_object_store;
 use super::walked::WalkedImages;
 use highwater_fleet::FleetScope;
 use highwater_input::Read;
@@ -32,8 +33,7 @@ impl Files {
 impl Opener for Files {
     fn open(&self, path: &Path, work: &Work<'_>) -> Result<OpenedFile, String> {
         if let Some((open, scope)) = self.lakes.as_ref().filter(|_| is_lake(path)) {
-            return ViewedFleet::open(path, open(path)?, scope, work)
-                .map_err(|error| format!("{}: {error}", path.display()));
+            return ViewedFleet::open(path, open(path)?, scope, work).map_err(|error| named(path, &error.to_string()));
         }
         let mut go_on = |_: &str, _: f64| work.go_on().is_ok();
         let file = highwater_input::open_while(path, &mut go_on).map_err(|error| error.to_string())?;
@@ -56,9 +56,15 @@ impl Opener for Files {
     }
 }
 
-/// Whether a path is that of a lake.
+/// Whether a path is that of a lake: a folder with its file, or in an object store, where only lakes are.
 fn is_lake(path: &Path) -> bool {
-    path.join("lake.json").is_file()
+    is_in_object_store(path) || path.join("lake.json").is_file()
+}
+
+/// A line with the path of its file; errors of stores begin with it already.
+fn named(path: &Path, line: &str) -> String {
+    let path = path.display().to_string();
+    if line.starts_with(&path) { line.to_owned() } else { format!("{path}: {line}") }
 }
 
 /// An object log.

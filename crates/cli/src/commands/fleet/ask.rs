@@ -210,7 +210,7 @@ impl FleetAsked<'_> {
         if scope.since.is_some() || scope.until.is_some() {
             head.line("time", span(scope));
         }
-        if found.answer.objects().any(|row| AnswerRow(row).is_estimate()) {
+        if found.answer.objects().map(AnswerRow).any(|row| row.is_estimate() || row.is_fleet_estimate()) {
             head.line("sampled", "figures with ~ are estimates: some processes count only samples of their blocks");
         }
         output.text(&head.render(output.paint, output.width))?;

@@ -1,6 +1,7 @@
 //! `highwater fleet flamegraph`: the sites of a fleet at one slot, in another tool's format.
 
 use super::ask::{FleetAskArgs, time};
+use super::rows::mark;
 use crate::failure::Failure;
 use crate::output::{Output, warn};
 use crate::print::bytes::bytes;
@@ -62,6 +63,7 @@ impl FleetFlamegraph {
         let part = FleetPart::new(&asked.lake, &asked.scope, &progress);
         let made = profile(&part, self.at, "fleet")?;
         part.left_out().iter().for_each(|line| warn(&format!("left out: {line}")));
+        let sample_period = made.source.sample_rate.unwrap_or(0);
         let slot = (made.source.start_unix_ns / 1_000_000_000).cast_signed();
         let written = made.write(&self.output, temporary_file().map_err(Failure::fault)?).map_err(Failure::fault)?;
         let recording = Recording::from_file(written.file).map_err(Failure::fault)?;
@@ -91,10 +93,16 @@ impl FleetFlamegraph {
         let live = snapshot.accounts.totals().figures.live_bytes();
         if self.ask.json {
             return output.json(json!({
-                "command": "fleet flamegraph", "slot": slot, "bytes": live, "file": self.output.display().to_string(), "left_out": part.left_out(),
+                "command": "fleet flamegraph", "slot": slot, "bytes": live, "sample_period": sample_period, "file": self.output.display().to_string(), "left_out": part.left_out(),
             }));
         }
-        output.line(&format!("{}: {} live at {}", self.output.display(), bytes(live), slot_in_words(slot)))
+        output.line(&format!(
+            "{}: {}{} live at {}",
+            self.output.display(),
+            mark(sample_period > 0),
+            bytes(live),
+            slot_in_words(slot)
+        ))
     }
 
     fn format(&self) -> Result<&'static dyn ExportFormat, Failure> {

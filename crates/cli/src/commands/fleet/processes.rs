@@ -1,7 +1,7 @@
 //! `highwater fleet processes`.
 
 use super::ask::{FleetAskArgs, FleetRowsArgs, MOST_ROWS};
-use super::rows::AnswerRow;
+use super::rows::{AnswerRow, mark};
 use crate::args::keyed_parser;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -76,7 +76,8 @@ impl FleetProcesses {
             };
             let limit_in = row
                 .number("hours_to_limit")
-                .map_or_else(Cell::default, |hours| in_one_unit((hours * 3600.0).clamp(0.0, 1e15) as u64).into());
+                .map(|hours| in_one_unit((hours * 3600.0).clamp(0.0, 1e15) as u64))
+                .map_or_else(Cell::default, |time| format!("{}{time}", mark(row.is_estimate())).into());
             table.row(vec![
                 row.signed_bytes("bytes_per_hour"),
                 row.bytes("live_bytes"),

@@ -3,7 +3,13 @@
 use crate::print::bytes::{bytes, count};
 use crate::print::colour::Style;
 use crate::print::table::Cell;
+use highwater_model::short_name;
 use serde_json::Value;
+
+/// What stands before a figure.
+pub fn mark(is_estimate: bool) -> &'static str {
+    if is_estimate { "~" } else { "" }
+}
 
 /// A row, as an object.
 pub struct AnswerRow(pub Value);
@@ -29,8 +35,13 @@ impl AnswerRow {
         self.whole("sample_period") > 0
     }
 
+    /// Whether the figures of the whole fleet that it repeats are.
+    pub fn is_fleet_estimate(&self) -> bool {
+        self.whole("fleet_sample_period") > 0
+    }
+
     fn mark(&self) -> &'static str {
-        if self.is_estimate() { "~" } else { "" }
+        mark(self.is_estimate())
     }
 
     /// A number of bytes, with `~` if it is an estimate; a mean is rounded.
@@ -71,14 +82,14 @@ impl AnswerRow {
             let id = self.0["site_id"].as_i64().unwrap_or(0);
             return Cell::new(Style::Dim, &format!("[site {id}: its stack is not in the lake]"));
         }
-        let mut cell = Cell::new(Style::Plain, function);
+        let mut cell = Cell::new(Style::Plain, &short_name(function));
         if !self.text("type_name").is_empty() {
             cell = cell.and(Style::Green, &format!(" {}", self.text("type_name")));
         }
         let names: Vec<&str> = self.text("stack").split(';').collect();
         let at = names.iter().rposition(|name| *name == function).unwrap_or(0);
         for caller in names[..at].iter().rev().take(CALLERS) {
-            cell = cell.and(Style::Dim, &format!(" ← {caller}"));
+            cell = cell.and(Style::Dim, &format!(" ← {}", short_name(caller)));
         }
         cell
     }

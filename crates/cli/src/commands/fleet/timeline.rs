@@ -1,7 +1,7 @@
 //! `highwater fleet timeline`.
 
 use super::ask::{FleetAskArgs, MOST_ROWS};
-use super::rows::AnswerRow;
+use super::rows::{AnswerRow, mark};
 use super::top::counted_processes;
 use crate::args::keyed_parser;
 use crate::failure::Failure;
@@ -57,12 +57,44 @@ const LABEL_WIDTH: usize = 10;
 /// The chart's width if the output is not a terminal.
 const WIDTH: usize = 78;
 
-/// What one value held: at each slot, at most, and at last.
+/// What some processes held at a slot.
+#[derive(Clone, Copy, Default)]
+struct SlotFigures {
+    bytes: i64,
+    processes: i64,
+    is_estimate: bool,
+}
+
+impl SlotFigures {
+    fn add(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.processes += other.processes;
+        self.is_estimate |= other.is_estimate;
+    }
+
+    fn marked_bytes(&self) -> String {
+        format!("{}{}", mark(self.is_estimate), bytes(self.bytes.max(0) as u64))
+    }
+}
+
+/// What one value held: at each slot, and at the slot at which it held the most.
 #[derive(Default)]
 struct LabelCurve {
-    most: i64,
-    bytes: BTreeMap<i64, (i64, i64)>,
-    is_estimate: bool,
+    most: SlotFigures,
+    slots: BTreeMap<i64, SlotFigures>,
+}
+
+impl LabelCurve {
+    fn insert(&mut self, slot: i64, held: SlotFigures) {
+        if held.bytes > self.most.bytes {
+            self.most = held;
+        }
+        self.slots.insert(slot, held);
+    }
+
+    fn at(&self, slot: i64) -> SlotFigures {
+        self.slots.get(&slot).copied().unwrap_or_default()
+    }
 }
 
 impl FleetTimelineArgs {
@@ -79,38 +111,40 @@ impl FleetTimelineArgs {
             return output.json(document);
         }
         let mut curves: BTreeMap<String, LabelCurve> = BTreeMap::new();
-        let mut totals: BTreeMap<i64, i64> = BTreeMap::new();
+        let mut totals: BTreeMap<i64, SlotFigures> = BTreeMap::new();
         for row in found.answer.objects().map(AnswerRow) {
-            let (slot, bytes) = (row.whole("slot"), row.whole("bytes"));
-            let curve = curves.entry(row.text("grp").to_owned()).or_default();
-            curve.bytes.insert(slot, (bytes, row.whole("processes")));
-            curve.most = curve.most.max(bytes);
-            curve.is_estimate |= row.is_estimate();
-            *totals.entry(slot).or_default() += bytes;
+            let slot = row.whole("slot");
+            let held = SlotFigures {
+                bytes: row.whole("bytes"),
+                processes: row.whole("processes"),
+                is_estimate: row.is_estimate(),
+            };
+            totals.entry(slot).or_default().add(held);
+            curves.entry(row.text("grp").to_owned()).or_default().insert(slot, held);
         }
-        let Some((last, _)) = totals.last_key_value() else {
+        let Some(last) = totals.keys().next_back().copied() else {
             return asked.print_nothing(output, &asked.scope, "");
         };
-        let peak = totals.iter().max_by_key(|(slot, bytes)| (**bytes, -**slot)).map(|(slot, bytes)| (*slot, *bytes));
+        let peak = totals.iter().max_by_key(|(slot, held)| (held.bytes, -**slot));
         let mut order: Vec<(&String, &LabelCurve)> = curves.iter().collect();
-        order.sort_by_key(|(name, curve)| (std::cmp::Reverse(curve.most), (*name).clone()));
+        order.sort_by_key(|(name, curve)| (std::cmp::Reverse(curve.most.bytes), (*name).clone()));
         let shown = order.len().min(self.top.max(1));
-        let at = |curve: &LabelCurve, slot: &i64| curve.bytes.get(slot).map_or(0, |(bytes, _)| (*bytes).max(0) as u64);
+        let at = |curve: &LabelCurve, slot: i64| curve.at(slot).bytes.max(0) as u64;
         let columns: Vec<Vec<u64>> = totals
             .keys()
             .map(|slot| {
-                let mut column: Vec<u64> = order[..shown].iter().map(|(_, curve)| at(curve, slot)).collect();
-                column.push(order[shown..].iter().map(|(_, curve)| at(curve, slot)).sum());
+                let mut column: Vec<u64> = order[..shown].iter().map(|(_, curve)| at(curve, *slot)).collect();
+                column.push(order[shown..].iter().map(|(_, curve)| at(curve, *slot)).sum());
                 column
             })
             .collect();
         let chart = StackedChart { columns: &columns, height: HEIGHT, label: bytes, label_width: LABEL_WIDTH };
         let mut head = Heading::default();
-        if let Some((slot, most)) = peak {
-            head.line("peak", format!("{} at {}", bytes(most.max(0) as u64), slot_in_words(slot)));
+        if let Some((slot, held)) = peak {
+            head.line("peak", format!("{} at {}", held.marked_bytes(), slot_in_words(*slot)));
         }
         let first = totals.keys().next().copied().unwrap_or(0);
-        head.line("slots", format!("{} to {}", slot_in_words(first), slot_in_words(*last)));
+        head.line("slots", format!("{} to {}", slot_in_words(first), slot_in_words(last)));
         let mut table = Table::default()
             .column(Align::Left, "")
             .column(Align::Right, "at most")
@@ -119,27 +153,25 @@ impl FleetTimelineArgs {
             .column(Align::Left, self.by.key());
         for (index, (name, curve)) in order.iter().take(shown).enumerate() {
             let (sign, style) = sign(index, shown);
-            let (bytes_at_last, processes) = curve.bytes.get(last).copied().unwrap_or_default();
-            let mark = if curve.is_estimate { "~" } else { "" };
+            let held = curve.at(last);
             table.row(vec![
                 Cell::new(style, &sign.to_string()),
-                format!("{mark}{}", bytes(curve.most.max(0) as u64)).into(),
-                format!("{mark}{}", bytes(bytes_at_last.max(0) as u64)).into(),
-                processes.to_string().into(),
+                curve.most.marked_bytes().into(),
+                held.marked_bytes().into(),
+                held.processes.to_string().into(),
                 if name.is_empty() { Cell::new(Style::Dim, "(not known)") } else { name.as_str().into() },
             ]);
         }
         if order.len() > shown {
-            let rest: i64 = order[shown..].iter().filter_map(|(_, curve)| curve.bytes.get(last)).map(|at| at.0).sum();
-            let processes: i64 =
-                order[shown..].iter().filter_map(|(_, curve)| curve.bytes.get(last)).map(|at| at.1).sum();
+            let mut rest = SlotFigures::default();
+            order[shown..].iter().for_each(|(_, curve)| rest.add(curve.at(last)));
             let (sign, style) = sign(shown, shown);
-            let cells = [sign.to_string(), String::new(), bytes(rest.max(0) as u64), processes.to_string()];
+            let cells = [sign.to_string(), String::new(), rest.marked_bytes(), rest.processes.to_string()];
             let mut cells: Vec<Cell> = cells.iter().map(|text| Cell::new(style, text)).collect();
             cells.push(Cell::new(style, &format!("{} more", order.len() - shown)));
             table.row(cells);
         }
-        let all: i64 = curves.values().filter_map(|curve| curve.bytes.get(last)).map(|at| at.1).sum();
+        let all = totals.get(&last).map_or(0, |held| held.processes);
         head.line("at last", counted_processes(all.max(0) as u64));
         asked.print(output, &found, head, &asked.scope, &Table::default())?;
         output.text(&format!("{}\n{}", chart.lines(output.paint), table.render(output.paint, output.width)))

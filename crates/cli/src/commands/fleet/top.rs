@@ -1,7 +1,7 @@
 //! `highwater fleet top`.
 
 use super::ask::{FleetAskArgs, FleetRowsArgs, MOST_ROWS, time};
-use super::rows::AnswerRow;
+use super::rows::{AnswerRow, mark};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::print::bytes::{bytes, counted, share};
@@ -68,13 +68,17 @@ impl FleetTop {
             let number = |name| first.whole(name).max(0) as u64;
             let (processes, hosts) = (number("fleet_processes"), number("fleet_hosts"));
             let total = bytes(number("fleet_bytes"));
-            head.line("live", format!("{total} in {} on {}", counted_processes(processes), counted(hosts, "host")));
+            let mark = mark(first.is_fleet_estimate());
+            head.line(
+                "live",
+                format!("{mark}{total} in {} on {}", counted_processes(processes), counted(hosts, "host")),
+            );
         }
         for row in &rows {
             let part = share(row.whole("bytes").max(0) as u64, row.whole("fleet_bytes").max(0) as u64);
             table.row(vec![
                 row.bytes("bytes"),
-                part.into(),
+                format!("{}{part}", mark(row.is_fleet_estimate())).into(),
                 row.estimated_count("blocks"),
                 row.count("processes"),
                 row.count("hosts"),
