@@ -43,6 +43,13 @@ pub struct ColumnSpec {
     pub is_delta: bool,
 }
 
+impl ColumnSpec {
+    /// Bytes of a number of this column.
+    pub(crate) const fn width(&self) -> usize {
+        if matches!(self.kind, ColumnKind::Int) { 4 } else { 8 }
+    }
+}
+
 const fn ids(name: &'static str) -> ColumnSpec {
     ColumnSpec { name, kind: ColumnKind::Long, is_delta: false }
 }

@@ -8,6 +8,7 @@ pub mod programs;
 pub mod recorded;
 pub mod scrape;
 pub mod screen;
+pub mod small_lake;
 pub mod streams;
 pub mod viewed;
 pub mod viewer;

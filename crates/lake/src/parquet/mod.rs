@@ -1,6 +1,9 @@
 //! The tables as Parquet files: one writer and one reader for all of them.
 
 mod cells;
+mod decode;
+mod page_header;
+mod pages;
 mod read;
 mod row;
 mod write;
@@ -46,6 +49,14 @@ pub enum FileProblem {
         found: String,
         /// The type that it should have.
         wanted: &'static str,
+    },
+    /// Values are written in a way that is not read.
+    #[error("column '{column}' is encoded as {found}; plain values, dictionaries and differences of numbers are read")]
+    Encoding {
+        /// The column.
+        column: &'static str,
+        /// Its encoding.
+        found: String,
     },
     /// A value that must be there is not.
     #[error("column '{0}' has a row without a value")]

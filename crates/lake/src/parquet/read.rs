@@ -1,21 +1,24 @@
 //! Reads the rows of a table from a Parquet file, some thousand at a time.
 //!
-//! A file may come from anyone. Its footer, its columns and their types are checked before a row is read. Further columns are ignored. Memory is bounded by
-//! [`CHUNK`] rows and by one page of each column.
+//! A file may come from anyone. Its footer, its columns and their types are checked before a row is read. Further columns are ignored. The library reads the
+//! footer; pages are read in [`pages`](super::pages), with limits. Memory is bounded by the footer, by [`CHUNK`] rows, and by the dictionary and one page of each column.
 
 use super::cells::{ColumnSource, check_type};
+use super::pages::{ColumnPages, ColumnPlace, FileBytes, RowsBudget};
 use super::{CellChunk, FileProblem, LakeRow, RowNames, SCHEMA_KEY, TABLE_KEY};
-use crate::table::{ColumnSpec, SERVICE};
+use crate::table::{ColumnSpec, SERVICE, Table};
 use parquet::basic::Compression;
-use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
-use parquet::file::reader::{ChunkReader, FileReader};
-use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::reader::ChunkReader;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// Rows that are read at a time.
 const CHUNK: usize = 8192;
-/// Footers of our files have some kilobytes; this is room for thousands of row groups.
-const MAX_FOOTER: u64 = 64 << 20;
+/// The same of tables with long texts: with the longest that the writer takes, their pages and copies are still within the budget.
+const CHUNK_OF_TEXTS: usize = 32;
+/// Footers of our files have some kilobytes; this is room for a thousand row groups. The library reserves some 500 times the bytes of a footer that claims long lists.
+const MAX_FOOTER: u64 = 4 << 20;
 const MAX_ROW_GROUPS: u64 = 100_000;
 const MAX_ROWS_IN_GROUP: u64 = 16 << 20;
 const MAX_COLUMNS: u64 = 1_000;
@@ -24,13 +27,15 @@ const MAX_COLUMN_BYTES: u64 = 4 << 30;
 
 /// A Parquet file of one table that is being read.
 pub struct TableReader<R> {
-    file: Box<dyn FileReader>,
+    file: Arc<dyn FileBytes>,
+    about: ParquetMetaData,
     /// The columns of the table, each with its place in the file.
     columns: Vec<(&'static ColumnSpec, usize)>,
     service: Option<String>,
     group: usize,
     sources: Vec<ColumnSource>,
     left_in_group: usize,
+    budget: RowsBudget,
     names: RowNames,
     row: PhantomData<R>,
 }
@@ -42,9 +47,8 @@ impl<R: LakeRow> TableReader<R> {
     pub fn new(input: impl ChunkReader + 'static, service: Option<&str>) -> Result<Self, FileProblem> {
         check_footer_length(&input)?;
         let length = input.len();
-        let file = SerializedFileReader::new(input)?;
-        let about = file.metadata();
-        check_marks(about, R::TABLE.name())?;
+        let about = ParquetMetaDataReader::new().parse_and_finish(&input)?;
+        check_marks(&about, R::TABLE.name())?;
         let schema = about.file_metadata().schema_descr();
         limit("the number of columns", schema.num_columns() as u64, MAX_COLUMNS)?;
         let mut columns = Vec::new();
@@ -55,14 +59,16 @@ impl<R: LakeRow> TableReader<R> {
             check_type(column, &schema.column(at))?;
             columns.push((column, at));
         }
-        check_groups(about, &columns, length)?;
+        check_groups(&about, &columns, length)?;
         Ok(Self {
-            file: Box::new(file),
+            file: Arc::new(input),
+            about,
             columns,
             service: service.map(str::to_owned),
             group: 0,
             sources: Vec::new(),
             left_in_group: 0,
+            budget: RowsBudget::default(),
             names: RowNames::default(),
             row: PhantomData,
         })
@@ -70,26 +76,31 @@ impl<R: LakeRow> TableReader<R> {
 
     /// The number of rows, as the footer says.
     pub fn rows(&self) -> u64 {
-        let groups = self.file.metadata().row_groups();
+        let groups = self.about.row_groups();
         groups.iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).sum()
     }
 
     /// The next rows; `None` at the end.
     pub fn next_rows(&mut self) -> Result<Option<Vec<R>>, FileProblem> {
         while self.left_in_group == 0 {
-            if self.group == self.file.num_row_groups() {
-                return Ok(None);
-            }
-            let group = self.file.get_row_group(self.group)?;
-            self.left_in_group = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-            let schema = self.file.metadata().file_metadata().schema_descr();
+            let Some(group) = self.about.row_groups().get(self.group) else { return Ok(None) };
+            self.left_in_group = usize::try_from(group.num_rows()).unwrap_or(0);
+            let schema = self.about.file_metadata().schema_descr();
             self.sources.clear();
             for &(column, at) in &self.columns {
-                self.sources.push(ColumnSource::new(column, &schema.column(at), group.get_column_reader(at)?)?);
+                let may_be_null = schema.column(at).max_def_level() > 0;
+                let chunk = group.column(at);
+                let (start, bytes) = place_of(chunk).ok_or_else(|| broken_place(column))?;
+                let is_compressed = chunk.compression() != Compression::UNCOMPRESSED;
+                let place = ColumnPlace { start, bytes, rows: self.left_in_group as u64, is_compressed, may_be_null };
+                let pages = ColumnPages::new(column, Arc::clone(&self.file), place, self.budget.clone());
+                self.sources.push(ColumnSource::new(column, may_be_null, pages));
             }
             self.group += 1;
         }
-        let rows = self.left_in_group.min(CHUNK);
+        let most = if matches!(R::TABLE, Table::Stacks | Table::Frames) { CHUNK_OF_TEXTS } else { CHUNK };
+        let rows = self.left_in_group.min(most);
+        self.budget.begin();
         let columns = self.sources.iter_mut().map(|source| source.read(rows)).collect::<Result<Vec<_>, _>>()?;
         self.left_in_group -= rows;
         let chunk = CellChunk { columns, rows };
@@ -110,7 +121,7 @@ impl<R: LakeRow> TableReader<R> {
     }
 }
 
-fn limit(what: &'static str, found: u64, limit: u64) -> Result<(), FileProblem> {
+pub fn limit(what: &'static str, found: u64, limit: u64) -> Result<(), FileProblem> {
     if found <= limit { Ok(()) } else { Err(FileProblem::TooLarge { what, found, limit }) }
 }
 
@@ -166,7 +177,6 @@ fn check_groups(
         }
         for &(column, at) in columns {
             let chunk = group.column(at);
-            let broken = || FileProblem::Damaged(format!("column '{}' has an impossible place", column.name));
             if u64::try_from(chunk.num_values()).ok() != Some(rows) {
                 return Err(FileProblem::Damaged(format!("column '{}' has another number of rows", column.name)));
             }
@@ -177,15 +187,23 @@ fn check_groups(
                     chunk.compression()
                 )));
             }
-            let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
-            let start = u64::try_from(start).map_err(|_| broken())?;
-            let bytes = u64::try_from(chunk.compressed_size()).map_err(|_| broken())?;
+            let (start, bytes) = place_of(chunk).ok_or_else(|| broken_place(column))?;
             if start.checked_add(bytes).is_none_or(|end| end > length) {
-                return Err(broken());
+                return Err(broken_place(column));
             }
-            let plain = u64::try_from(chunk.uncompressed_size()).map_err(|_| broken())?;
+            let plain = u64::try_from(chunk.uncompressed_size()).map_err(|_| broken_place(column))?;
             limit("a column of a row group", plain, MAX_COLUMN_BYTES)?;
         }
     }
     Ok(())
+}
+
+/// Where the pages of a column begin, and how many bytes they have.
+fn place_of(chunk: &ColumnChunkMetaData) -> Option<(u64, u64)> {
+    let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
+    Some((u64::try_from(start).ok()?, u64::try_from(chunk.compressed_size()).ok()?))
+}
+
+fn broken_place(column: &ColumnSpec) -> FileProblem {
+    FileProblem::Damaged(format!("column '{}' has an impossible place", column.name))
 }

@@ -62,7 +62,13 @@ pub trait LakeRow: RowCells + Sized + Send {
 #[derive(Default)]
 pub struct RowNames {
     processes: HashMap<i64, Arc<LakeProcess>>,
+    /// Bytes of their labels.
+    bytes: usize,
 }
+
+/// What a reader keeps of a file's processes. A file may claim any number of them, with labels of any length.
+const MAX_NAMES: usize = 1 << 16;
+const MAX_NAME_BYTES: usize = 32 << 20;
 
 struct ProcessCells<'a> {
     service: &'a str,
@@ -98,9 +104,11 @@ impl RowNames {
         };
         let (pid, start_us, process_id) = (cells.pid, cells.start_us, cells.process_id);
         let process = Arc::new(LakeProcess { labels, pid, start_us, process_id });
-        // A file may claim any number of processes.
-        if self.processes.len() >= 1 << 16 {
+        let texts = [cells.service, cells.version, cells.region, cells.host, cells.container];
+        self.bytes += texts.iter().map(|text| text.len()).sum::<usize>();
+        if self.processes.len() >= MAX_NAMES || self.bytes > MAX_NAME_BYTES {
             self.processes.clear();
+            self.bytes = 0;
         }
         self.processes.insert(process_id, Arc::clone(&process));
         process

@@ -1,6 +1,7 @@
 //! Writes the rows of a table as a Parquet file.
 
 use super::cells::schema_field;
+use super::read::limit;
 use super::{FileProblem, RowCells, SCHEMA_KEY, TABLE_KEY};
 use crate::table::{ColumnKind, ColumnSpec, SERVICE};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -16,6 +17,10 @@ use std::sync::Arc;
 const ROW_GROUP: usize = 1 << 20;
 /// Rows whose values are handed to the library at a time.
 const SLICE: usize = 8192;
+/// Bytes of texts that are handed to it at a time: it closes a page of more than 1 MiB only between two of these.
+const TEXT_SLICE: usize = 1 << 20;
+/// A text that is longer is not written, because 32 of them would not be read ([`super::read`]). Deep recursion through long names makes some hundred kilobytes.
+const MAX_TEXT: u64 = 3 << 20;
 
 /// A Parquet file of one table that is being written. Rows are written in the order in which they come.
 pub struct TableWriter<W: Write + Send, R> {
@@ -115,14 +120,24 @@ fn write_column<R: RowCells>(
             }
             ColumnKind::Text => {
                 let mut values = Vec::with_capacity(slice.len());
+                let mut bytes = 0;
                 for cell in cells {
                     let text = cell.text();
                     if last.data() != text.as_bytes() {
+                        limit("a text", text.len() as u64, MAX_TEXT)?;
                         last = ByteArray::from(text);
                     }
                     values.push(last.clone());
+                    bytes += text.len();
+                    if bytes >= TEXT_SLICE {
+                        writer.typed::<ByteArrayType>().write_batch(&values, None, None)?;
+                        values.clear();
+                        bytes = 0;
+                    }
                 }
-                writer.typed::<ByteArrayType>().write_batch(&values, None, None)?;
+                if !values.is_empty() {
+                    writer.typed::<ByteArrayType>().write_batch(&values, None, None)?;
+                }
             }
             ColumnKind::OptionalLong => {
                 let mut levels = Vec::with_capacity(slice.len());

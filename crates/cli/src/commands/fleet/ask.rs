@@ -15,6 +15,7 @@ use highwater_fleet::{
     DuckDbProgram, EngineLimits, FleetAnswer, FleetEngine, FleetError, FleetLake, FleetScope, SparkEngine, TIME_FORMS,
     parse_time, slot_in_words,
 };
+use highwater_formats::json::SCHEMA;
 use highwater_lake::Lake;
 use highwater_lake::store::open_store;
 use serde_json::{Map, Value, json};
@@ -175,6 +176,7 @@ impl FleetAsked<'_> {
         let rows: Vec<Value> = found.answer.objects().map(with_text_ids).collect();
         let filters: Vec<String> = scope.labels.iter().map(LabelFilter::to_string).collect();
         let mut document = json!({
+            "schema": SCHEMA,
             "command": command,
             "lake": self.args.lake,
             "since": scope.since,

@@ -9,6 +9,7 @@ use crate::target::{Overwrite, write_file};
 use clap::Args;
 use highwater_export::{EXPORTS, ExportFormat, ExportOptions, Write, by_file_name, by_key};
 use highwater_fleet::{FleetPart, ProfileSlots, profile, slot_in_words};
+use highwater_formats::json::SCHEMA;
 use highwater_input::temporary_file;
 use highwater_model::When;
 use highwater_model::groups::Metric;
@@ -93,7 +94,7 @@ impl FleetFlamegraph {
         let live = snapshot.accounts.totals().figures.live_bytes();
         if self.ask.json {
             return output.json(json!({
-                "command": "fleet flamegraph", "slot": slot, "bytes": live, "sample_period": sample_period, "file": self.output.display().to_string(), "left_out": part.left_out(),
+                "schema": SCHEMA, "command": "fleet flamegraph", "slot": slot, "bytes": live, "sample_period": sample_period, "file": self.output.display().to_string(), "left_out": part.left_out(),
             }));
         }
         output.line(&format!(
