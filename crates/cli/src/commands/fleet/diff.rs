@@ -1,7 +1,7 @@
 //! `highwater fleet diff`.
 
 use super::ask::{FleetAskArgs, FleetRowsArgs, MOST_ROWS, table_in_words, time};
-use super::rows::AnswerRow;
+use super::rows::{AnswerRow, sites};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::print::heading::Heading;
@@ -97,9 +97,10 @@ impl FleetDiff {
             .column(Align::Right, "b")
             .column(Align::Left, "service")
             .column(Align::Left, "site");
-        for row in found.answer.objects().map(AnswerRow) {
+        let rows: Vec<AnswerRow> = found.answer.objects().map(AnswerRow).collect();
+        for (row, site) in rows.iter().zip(sites(&rows)) {
             let service = row.text("service").into();
-            table.row(vec![row.signed_bytes("more"), row.bytes("a_mean"), row.bytes("b_mean"), service, row.site()]);
+            table.row(vec![row.signed_bytes("more"), row.bytes("a_mean"), row.bytes("b_mean"), service, site]);
         }
         asked.print(output, &found, head, &asked.scope, &table)
     }

@@ -1,7 +1,7 @@
 //! `highwater fleet growth`.
 
 use super::ask::{FleetAskArgs, FleetRowsArgs, MOST_ROWS, table_in_words};
-use super::rows::AnswerRow;
+use super::rows::{AnswerRow, sites};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::print::heading::Heading;
@@ -85,7 +85,7 @@ impl FleetGrowth {
             .column(if self.by_host { Align::Left } else { Align::Right }, if self.by_host { "host" } else { "hosts" })
             .column(Align::Left, if pairs.len() > 1 { "service" } else { "" })
             .column(Align::Left, "site");
-        for row in &rows {
+        for (row, site) in rows.iter().zip(sites(&rows)) {
             let host = match self.by_host {
                 true => row.text("host").into(),
                 false => row.part("hosts_grew", "hosts_seen"),
@@ -97,7 +97,7 @@ impl FleetGrowth {
                 row.bytes("new_mean"),
                 host,
                 service,
-                row.site(),
+                site,
             ]);
         }
         asked.print(output, &found, head, &scope, &table)

@@ -1,7 +1,7 @@
 //! `highwater fleet leaks`.
 
 use super::ask::{FleetAskArgs, FleetRowsArgs, MOST_ROWS, table_in_words};
-use super::rows::AnswerRow;
+use super::rows::{AnswerRow, sites};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::print::bytes::bytes;
@@ -76,7 +76,8 @@ impl FleetLeaks {
             .column(Align::Right, "processes")
             .column(Align::Left, "service")
             .column(Align::Left, "site");
-        for row in found.answer.objects().map(AnswerRow) {
+        let rows: Vec<AnswerRow> = found.answer.objects().map(AnswerRow).collect();
+        for (row, site) in rows.iter().zip(sites(&rows)) {
             let per_hour = row.number("fastest").unwrap_or(0.0) * row.number("bytes_per_block").unwrap_or(0.0);
             table.row(vec![
                 format!("~{}/h", bytes(per_hour.max(0.0).round() as u64)).into(),
@@ -86,7 +87,7 @@ impl FleetLeaks {
                 row.part("hosts", "hosts_seen"),
                 row.part("processes", "processes_seen"),
                 row.text("service").into(),
-                row.site(),
+                site,
             ]);
         }
         asked.print(output, &found, head, &scope, &table)

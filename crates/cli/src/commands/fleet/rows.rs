@@ -3,7 +3,7 @@
 use crate::print::bytes::{bytes, count};
 use crate::print::colour::Style;
 use crate::print::table::Cell;
-use highwater_model::short_name;
+use highwater_model::{Catalog, FrameText, Naming, RowDetails, StackId};
 use serde_json::Value;
 
 /// What stands before a figure.
@@ -74,23 +74,82 @@ impl AnswerRow {
         format!("{}/{}", self.whole(name), self.whole(of)).into()
     }
 
-    /// The site: its function, the type of its blocks and its callers.
-    pub fn site(&self) -> Cell {
-        const CALLERS: usize = 3;
+    /// The frames of the site, innermost first, from the function that names it.
+    fn frames(&self) -> Vec<FrameText<'_>> {
+        let function = self.text("function");
+        let names: Vec<&str> = self.text("stack").split(';').collect();
+        let Some(at) = names.iter().rposition(|name| *name == function) else {
+            return vec![FrameText { function, ..FrameText::default() }];
+        };
+        names[..=at].iter().rev().map(|function| FrameText { function, ..FrameText::default() }).collect()
+    }
+
+    /// The site: its pool if it is one, its function, the type of its blocks, what tells it from rows that look the same, and its callers.
+    fn site(&self, naming: &Naming, detail: &str) -> Cell {
         let function = self.text("function");
         if function.is_empty() {
             let id = self.0["site_id"].as_i64().unwrap_or(0);
             return Cell::new(Style::Dim, &format!("[site {id}: its stack is not in the lake]"));
         }
-        let mut cell = Cell::new(Style::Plain, &short_name(function));
+        let pool = naming.pool_of_function(function).map(|pool| format!("{pool} · ")).unwrap_or_default();
+        let mut cell = Cell::new(Style::Plain, &format!("{pool}{}", naming.shown(function)));
         if !self.text("type_name").is_empty() {
             cell = cell.and(Style::Green, &format!(" {}", self.text("type_name")));
         }
-        let names: Vec<&str> = self.text("stack").split(';').collect();
-        let at = names.iter().rposition(|name| *name == function).unwrap_or(0);
-        for caller in names[..at].iter().rev().take(CALLERS) {
-            cell = cell.and(Style::Dim, &format!(" ← {}", short_name(caller)));
+        if !detail.is_empty() {
+            cell = cell.and(Style::Plain, &format!("  {detail}"));
+        }
+        let frames = self.frames();
+        for caller in frames.iter().skip(1).filter(|frame| !naming.is_background(frame)).take(CALLERS) {
+            cell = cell.and(Style::Dim, &format!(" ← {}", naming.shown(caller.function)));
         }
         cell
+    }
+}
+
+/// The callers that a row shows.
+const CALLERS: usize = 3;
+
+/// The sites of rows, as `report` shows those of a recording.
+pub fn sites(rows: &[AnswerRow]) -> Vec<Cell> {
+    let (naming, mut catalog) = (Naming::default(), Catalog::default());
+    let stacks: Vec<StackId> = rows.iter().map(|row| catalog.intern_stack(&row.frames())).collect();
+    let of_catalog: Vec<(&Catalog, StackId)> = stacks.iter().map(|stack| (&catalog, *stack)).collect();
+    let details = RowDetails::new(&naming).with_callers_shown(CALLERS).of(&of_catalog);
+    rows.iter().zip(details).map(|(row, detail)| row.site(&naming, &detail)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::print::colour::Paint;
+    use serde_json::json;
+
+    fn shown(stacks: &[&str], function: &str) -> Vec<String> {
+        let row = |stack: &&str| AnswerRow(json!({ "function": function, "stack": stack, "type_name": "" }));
+        let rows: Vec<AnswerRow> = stacks.iter().map(row).collect();
+        sites(&rows).into_iter().map(|cell| cell.render(Paint::plain(), 400)).collect()
+    }
+
+    #[test]
+    fn rows_that_would_look_the_same_show_where_they_differ() {
+        let stacks = [
+            "main;PyList_New;gc_alloc;_PyObject_Malloc;pymalloc_alloc;allocate_from_new_pool;new_arena;_PyObject_ArenaMmap",
+            "main;unicode_repeat;PyUnicode_New;_PyObject_Malloc;pymalloc_alloc;allocate_from_new_pool;new_arena;_PyObject_ArenaMmap",
+        ];
+        let rows = shown(&stacks, "_PyObject_ArenaMmap");
+        assert!(rows.iter().all(|row| row.starts_with("Python arena · _PyObject_ArenaMmap  ")), "{rows:?}");
+        assert!(rows[0].contains("PyList_New") && rows[1].contains("PyUnicode_New"), "{rows:?}");
+    }
+
+    #[test]
+    fn a_row_that_no_other_looks_like_shows_its_callers_alone() {
+        assert_eq!(
+            shown(&["main;run;load", "main;run;save;load"], "load"),
+            ["load ← run ← main", "load ← save ← run ← main"]
+        );
+        // The same site of two services.
+        assert_eq!(shown(&["main;load", "main;load"], "load"), ["load ← main", "load ← main"]);
+        assert_eq!(shown(&[""], "load"), ["load"]);
     }
 }

@@ -1,7 +1,7 @@
 //! `highwater fleet top`.
 
 use super::ask::{FleetAskArgs, FleetRowsArgs, MOST_ROWS, time};
-use super::rows::{AnswerRow, mark};
+use super::rows::{AnswerRow, mark, sites};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::print::bytes::{bytes, counted, share};
@@ -74,7 +74,7 @@ impl FleetTop {
                 format!("{mark}{total} in {} on {}", counted_processes(processes), counted(hosts, "host")),
             );
         }
-        for row in &rows {
+        for (row, site) in rows.iter().zip(sites(&rows)) {
             let part = share(row.whole("bytes").max(0) as u64, row.whole("fleet_bytes").max(0) as u64);
             table.row(vec![
                 row.bytes("bytes"),
@@ -82,7 +82,7 @@ impl FleetTop {
                 row.estimated_count("blocks"),
                 row.count("processes"),
                 row.count("hosts"),
-                row.site(),
+                site,
             ]);
         }
         asked.print(output, &found, head, &asked.scope, &table)
