@@ -1,10 +1,10 @@
 //! One row for each site, as Parquet: the columns of the lake's table `sites`, then names, for engines and data frames.
 
 use crate::format::{ExportError, ExportFormat, ExportOptions, Write};
-use highwater_lake::NamedSite;
 use highwater_lake::identity::{FrameIdentity, process_id, site_id, stack_id};
 use highwater_lake::parquet::TableWriter;
 use highwater_lake::rows::{FrameRow, Labels, LakeProcess, SiteRow, StackRow};
+use highwater_lake::{NamedSite, bounded_name, stack_text};
 use highwater_model::groups::{GroupBy, GroupKey, rows};
 use highwater_model::{FrameText, Naming, SiteTypes, Snapshot};
 use std::collections::BTreeMap;
@@ -58,7 +58,6 @@ fn write(snapshot: &Snapshot, options: &ExportOptions<'_>, out: &mut dyn io::Wri
             let own = naming.passing_frames(&frames).min(frames.len().saturating_sub(1));
             let frame = frames.get(own).copied().unwrap_or_default();
             let site_type = types.as_mut().map(|types| types.of(&snapshot.catalog, stack)).filter(|one| one.is_known);
-            let outermost_first: Vec<String> = names.iter().rev().map(|name| name.replace(';', ":")).collect();
             NamedSite {
                 site: SiteRow {
                     slot,
@@ -73,12 +72,12 @@ fn write(snapshot: &Snapshot, options: &ExportOptions<'_>, out: &mut dyn io::Wri
                 },
                 stack: StackRow {
                     function: names.get(own).cloned().unwrap_or_default(),
-                    type_name: site_type.map(|one| one.name.to_string()).unwrap_or_default(),
-                    stack: outermost_first.join(";"),
+                    type_name: site_type.map(|one| bounded_name(&one.name).to_owned()).unwrap_or_default(),
+                    stack: stack_text(names.iter().map(String::as_str)),
                     ..StackRow::default()
                 },
                 frame: FrameRow {
-                    file: frame.file.to_owned(),
+                    file: bounded_name(frame.file).to_owned(),
                     line: i32::try_from(frame.line).unwrap_or(0),
                     ..FrameRow::default()
                 },
@@ -114,7 +113,7 @@ const JIT_MODULE: &str = "[JIT]";
 /// As `highwater ship` names frames.
 fn shown_name(frame: &FrameText<'_>) -> String {
     if !frame.function.is_empty() {
-        return frame.function.to_owned();
+        return bounded_name(frame.function).to_owned();
     }
     match frame.unnamed_code() {
         Some(code) => code.to_string(),

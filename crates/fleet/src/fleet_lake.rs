@@ -47,15 +47,6 @@ pub struct FleetAnswer {
     pub files: usize,
 }
 
-/// What a lake has, as far as the names of its files say.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LakeContents {
-    /// The first and the last day of `processes`.
-    pub days: Option<(String, String)>,
-    /// The services of compacted files, in order.
-    pub services: Vec<String>,
-}
-
 impl FleetLake {
     /// A lake and an engine.
     pub fn new(lake: Lake, engine: Box<dyn FleetEngine>, limits: EngineLimits) -> Self {
@@ -276,19 +267,20 @@ impl FleetLake {
         }
     }
 
-    /// What the lake has at all: for a question without rows.
-    pub fn contents(&self) -> Result<LakeContents, FleetError> {
+    /// The first and the last day of `processes`, by the names of its files: for a question without rows.
+    pub fn days(&self) -> Result<Option<(String, String)>, FleetError> {
         let files = self.lake.files(Table::Processes, SlotRange::ALL)?;
         let keys = files.compacted.iter().chain(&files.incoming).filter_map(|file| LakeKey::parse(&file.key));
-        let (mut days, mut services): (BTreeSet<Day>, BTreeSet<String>) = Default::default();
-        for key in keys {
-            days.insert(key.day());
-            if let FileState::Compacted { service, .. } = key.state {
-                services.insert(service);
-            }
-        }
-        let days = days.first().zip(days.last()).map(|(first, last)| (first.text(), last.text()));
-        Ok(LakeContents { days, services: services.into_iter().collect() })
+        let days: BTreeSet<Day> = keys.map(|key| key.day()).collect();
+        Ok(days.first().zip(days.last()).map(|(first, last)| (first.text(), last.text())))
+    }
+
+    /// The services that the lake has, in order: for a question without rows. Files of hosts have several services, so the engine reads them.
+    pub fn services(&self) -> Result<Vec<String>, FleetError> {
+        let sql = "SELECT DISTINCT service FROM processes ORDER BY service LIMIT 1000";
+        let found = self.ask(sql, &FleetScope::default(), 1000, &|| true)?;
+        let names = found.answer.rows.iter().filter_map(|row| row.first()?.as_str());
+        Ok(names.map(str::to_owned).collect())
     }
 }
 

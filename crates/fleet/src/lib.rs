@@ -33,7 +33,7 @@ mod time;
 pub use duckdb::{DUCKDB_PROGRAM, DuckDbProgram};
 pub use engine::{EngineLimits, FleetEngine};
 pub use error::FleetError;
-pub use fleet_lake::{FleetAnswer, FleetLake, LakeContents};
+pub use fleet_lake::{FleetAnswer, FleetLake};
 pub use fleet_timeline::{FleetBand, FleetLabels, FleetTimeline, fleet_timeline};
 pub use library::{LIBRARY_PACKAGE, LibraryFile, check_library, installed_library};
 pub use part::{FleetPart, PartProgress};

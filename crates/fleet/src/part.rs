@@ -47,10 +47,7 @@ impl<'a> FleetPart<'a> {
 
     /// Why there are no rows.
     pub(crate) fn empty(&self) -> FleetError {
-        match self.lake.contents() {
-            Ok(contents) => FleetError::Empty { days: contents.days },
-            Err(error) => error,
-        }
+        self.lake.days().map_or_else(|error| error, |days| FleetError::Empty { days })
     }
 
     /// The files that could not be used in any answer, each with the reason.

@@ -33,6 +33,7 @@ mod lake;
 mod named_site;
 mod records;
 mod scratch;
+mod stack_text;
 mod table;
 
 pub use error::LakeError;
@@ -40,6 +41,7 @@ pub use incoming::{IncomingFile, incoming_files};
 pub use keys::{Day, SlotRange};
 pub use lake::{Lake, LakeFiles};
 pub use named_site::NamedSite;
+pub use stack_text::{bounded_name, stack_text};
 pub use table::Table;
 
 /// The version of the schema, in `lake.json`.

@@ -5,6 +5,7 @@
 
 use highwater_lake::identity::{FrameIdentity, site_id, stack_id};
 use highwater_lake::rows::{FrameRow, StackRow};
+use highwater_lake::{bounded_name, stack_text};
 use highwater_model::{Catalog, CodeOffset, Frame, FrameId, FrameText, Naming, SiteTypes, StackId, StringId};
 use highwater_symbols::perf_map::{JIT_MODULE, JitName, PerfMap};
 use rustc_hash::FxHashMap;
@@ -155,7 +156,7 @@ impl StackBook {
                 let module = text.module.rsplit('/').next().unwrap_or_default();
                 let frame = NamedFrame {
                     function: self.texts.number(&names[at]),
-                    file: self.texts.number(text.file),
+                    file: self.texts.number(bounded_name(text.file)),
                     line: text.line,
                     module: self.texts.number(module),
                     build_id: self.texts.number(text.build_id),
@@ -174,7 +175,11 @@ impl StackBook {
             stack_id: code_id(catalog, stack),
             site_id: site_id(names.iter().map(String::as_str)),
             named_by: named_by as u32,
-            type_name: Arc::clone(self.texts.get_or_add(if site_type.is_known { &site_type.name } else { "" })),
+            type_name: Arc::clone(self.texts.get_or_add(if site_type.is_known {
+                bounded_name(&site_type.name)
+            } else {
+                ""
+            })),
             frames,
         };
         self.frames_in_stacks += stack.frames.len();
@@ -186,15 +191,13 @@ impl StackBook {
     /// The row of a stack, for a service.
     pub fn stack_row(&self, stack: &KnownStack, service: &str) -> StackRow {
         let name = |frame: u32| &**self.texts.get(self.named_frames[frame as usize].function);
-        let outermost_first: Vec<String> =
-            stack.frames.iter().rev().map(|frame| name(*frame).replace(';', ":")).collect();
         StackRow {
             stack_id: stack.stack_id,
             site_id: stack.site_id,
             service: service.to_owned(),
             function: name(stack.frames[stack.named_by as usize]).to_owned(),
             type_name: stack.type_name.to_string(),
-            stack: outermost_first.join(";"),
+            stack: stack_text(stack.frames.iter().map(|frame| name(*frame))),
         }
     }
 
@@ -275,7 +278,7 @@ pub fn is_jit(catalog: &Catalog, frame: &Frame) -> bool {
 /// The name of a frame: its function, or where its code lies. Never an address, which differs from process to process.
 fn shown_name(frame: &FrameText<'_>) -> String {
     if !frame.function.is_empty() {
-        return frame.function.to_owned();
+        return bounded_name(frame.function).to_owned();
     }
     match frame.unnamed_code() {
         Some(code) => code.to_string(),
@@ -370,6 +373,21 @@ mod tests {
         let (_, stack) = add(&mut book, &(Catalog::default(), StackId::UNKNOWN), None);
         assert_eq!(book.stack_row(&stack, "s").stack, UNKNOWN);
         assert_eq!(book.frame_rows(&stack).count(), 1);
+    }
+
+    #[test]
+    fn a_deep_recursion_has_a_row_that_a_lake_takes() {
+        let mut catalog = Catalog::default();
+        let frame = FrameText { function: "a_function_that_calls_itself", ..FrameText::default() };
+        let stack = catalog.intern_stack(&vec![frame; 1 << 17]);
+        let mut book = StackBook::default();
+        let (_, stack) = add(&mut book, &(catalog, stack), None);
+        let batch = highwater_lake::rows::Batch {
+            stacks: vec![book.stack_row(&stack, "s")],
+            frames: book.frame_rows(&stack).collect(),
+            ..Default::default()
+        };
+        assert_eq!(highwater_lake::incoming_files("host", &batch).unwrap().len(), 2);
     }
 
     #[test]

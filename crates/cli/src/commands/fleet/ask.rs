@@ -221,11 +221,11 @@ impl FleetAsked<'_> {
 
     /// Why an answer has no rows.
     pub fn print_nothing(&self, output: &mut Output, scope: &FleetScope, otherwise: &str) -> Result<(), Failure> {
-        let contents = self.lake.contents()?;
-        let Some((first, last)) = contents.days else {
+        let Some((first, last)) = self.lake.days()? else {
             return output.line("The lake has no rows yet.");
         };
-        let services: Vec<&str> = contents.services.iter().map(String::as_str).collect();
+        let services = self.lake.services()?;
+        let services: Vec<&str> = services.iter().map(String::as_str).collect();
         let wanted = |service: &&str| label_passes(&scope.labels, FleetLabel::Service, service);
         let counted_sql = "SELECT count(*) AS n FROM processes";
         let in_scope = format!("{counted_sql} WHERE {}", scope.process_condition());
@@ -238,12 +238,8 @@ impl FleetAsked<'_> {
             0 => {
                 let days =
                     if first == last { format!("the day {first}") } else { format!("the days {first} to {last}") };
-                let services = if services.is_empty() {
-                    String::new()
-                } else {
-                    format!(", of the services {}", listed(&services))
-                };
-                format!("no process was seen in this part; the lake has {days}{services}")
+                let of = if services.is_empty() { "" } else { ", of the services " };
+                format!("no process was seen in this part; the lake has {days}{of}{}", listed(&services))
             }
             _ => otherwise.to_owned(),
         };
