@@ -294,3 +294,60 @@ fn vector(first: u8, bytes: &mut Bytes<'_>) -> Option<(OpcodeMap, u8, bool, usiz
     };
     Some((OpcodeMap::Other, opcode, modrm, immediate))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Instruction;
+    use std::path::Path;
+    use std::process::Command;
+
+    /// Every boundary that `objdump` sees in a library, compared.
+    fn compare(library: &str) {
+        if !Path::new(library).exists() {
+            println!("short: {library} is not installed");
+            return;
+        }
+        let output = Command::new("objdump").args(["-d", "-w", "-j", ".text", library]).output().expect("objdump is a part of binutils");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let (mut compared, mut wrong) = (0, Vec::new());
+        for line in text.lines() {
+            let mut columns = line.split('\t');
+            let (Some(address), Some(bytes), Some(words)) = (columns.next(), columns.next(), columns.next()) else { continue };
+            let code: Vec<u8> = bytes.split_whitespace().filter_map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
+            // Prefixes without an instruction are shown alone.
+            if words.contains("(bad)") || words.starts_with("rex") && code.len() == 1 || matches!(words.trim(), "data16" | "cs" | "repz" | "repnz" | "lock") {
+                continue;
+            }
+            compared += 1;
+            let mut padded = code.clone();
+            padded.extend([0x90; 16]);
+            let found = Instruction::decode(&padded);
+            if found.is_none_or(|instruction| instruction.length != code.len()) {
+                wrong.push(format!("{address} {words}: {code:02x?} gives {found:?}"));
+            }
+        }
+        assert!(compared > 10_000, "{library}: {compared} {}", String::from_utf8_lossy(&output.stderr));
+        assert!(wrong.is_empty(), "{library}: {} of {compared}: {:#?}", wrong.len(), &wrong[..wrong.len().min(20)]);
+    }
+
+    #[test]
+    fn lengths_are_those_of_objdump() {
+        for library in ["libc.so.6", "libm.so.6", "libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2.0"] {
+            compare(&format!("/usr/lib/x86_64-linux-gnu/{library}"));
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_panic() {
+        let mut random = 1_u64;
+        for _ in 0..200_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let bytes = u128::from(random).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_le_bytes();
+            for length in 0..16 {
+                if let Some(instruction) = Instruction::decode(&bytes[..length]) {
+                    assert!(instruction.length <= length && instruction.length > 0);
+                }
+            }
+        }
+    }
+}

@@ -24,6 +24,7 @@ mod steps;
 mod target_memory;
 mod threads;
 mod tracee;
+mod walk;
 mod worker;
 
 pub use attach::{AttachOptions, Attached};
@@ -33,5 +34,6 @@ pub use patch::StopReport;
 pub use plan::{AttachPlan, PlannedAllocator, plan};
 pub use refusal::Refusal;
 pub use relocate::Immovable;
+pub use walk::{NotWalkable, OlderBlock, OlderBlocks, walk_heap};
 #[doc(hidden)]
 pub use steps::Steps;

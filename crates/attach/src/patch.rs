@@ -194,7 +194,6 @@ fn while_stopped(
 fn wipe_scripts(memory: &TargetMemory, places: &[Range<u64>], space: &AddressSpace, threads: &StoppedThreads) {
     for place in left_scripts(memory, places) {
         if threads.any_in(memory, space, std::slice::from_ref(&place)).is_ok_and(|any| !any) {
-            // Backwards in halves would not help: nobody is in it.
             let _ = memory.write(place.start, &[0; MOST_SCRIPT_BYTES]);
         }
     }

@@ -192,3 +192,78 @@ fn branches_back(entry: u64, mut at: usize, code: &[u8], overwritten: impl Fn(u6
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Immovable, relocate};
+
+    const ENTRY: u64 = 0x7f00_0000_1000;
+    const TARGET: u64 = 0x7f00_1000_0000;
+
+    fn moved(code: &[u8], arguments: usize) -> Result<(usize, u32, usize, Vec<u8>), Immovable> {
+        let mut padded = code.to_vec();
+        padded.extend([0x90; 32]);
+        relocate(ENTRY, padded.len(), &padded, TARGET, arguments).map(|moved| (moved.skip, moved.undo, moved.covered, moved.code))
+    }
+
+    /// The jump back to the rest of the function.
+    fn back(covered: usize) -> Vec<u8> {
+        let mut jump = vec![0xff, 0x25, 0, 0, 0, 0];
+        jump.extend((ENTRY + covered as u64).to_le_bytes());
+        jump
+    }
+
+    #[test]
+    fn the_jump_stands_behind_an_instruction_that_can_be_undone() {
+        // push %r12; push %rbp; sub $0x18,%rsp
+        let code = [0x41, 0x54, 0x55, 0x48, 0x83, 0xec, 0x18];
+        let (skip, undo, covered, moved_code) = moved(&code, 1).unwrap();
+        assert_eq!((skip, undo, covered), (2, 8, 7));
+        assert_eq!(moved_code, [&code[..], &back(7)].concat());
+        // sub $0x28,%rsp; mov %rdi,%rbx; xor %eax,%eax
+        assert_eq!(moved(&[0x48, 0x83, 0xec, 0x28, 0x48, 0x89, 0xfb, 0x31, 0xc0], 1).unwrap().1, 0x28);
+        // endbr64; push %rbp; mov %rsp,%rbp; …
+        assert_eq!(moved(&[0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x41, 0x57], 1).unwrap().0, 4);
+    }
+
+    #[test]
+    fn what_cannot_be_undone_is_overwritten_itself() {
+        // mov %rsi,%rdi; mov (%rdi),%rax: the first argument is lost.
+        let code = [0x48, 0x89, 0xf7, 0x48, 0x8b, 0x07];
+        assert_eq!(moved(&code, 2).unwrap().0, 0);
+        // mov %rdi,%rdx is harmless with one argument, not with three.
+        let code = [0x48, 0x89, 0xfa, 0x48, 0x8b, 0x07, 0x31, 0xc0];
+        assert_eq!(moved(&code, 1).unwrap().0, 3);
+        assert_eq!(moved(&code, 3).unwrap().0, 0);
+    }
+
+    #[test]
+    fn addresses_and_branches_mean_the_same_as_before() {
+        // mov 0x1234(%rip),%rax; test %rax,%rax; je +0x40
+        let code = [0x48, 0x8b, 0x05, 0x34, 0x12, 0, 0, 0x48, 0x85, 0xc0, 0x74, 0x40];
+        let (skip, _, covered, moved_code) = moved(&code, 1).unwrap();
+        assert_eq!((skip, covered), (7, 12));
+        let displacement = i32::from_le_bytes(moved_code[3..7].try_into().unwrap());
+        assert_eq!(TARGET.wrapping_add(7).wrapping_add_signed(displacement.into()), ENTRY + 7 + 0x1234);
+        assert_eq!(moved_code[10..12], [0x0f, 0x84]);
+        let displacement = i32::from_le_bytes(moved_code[12..16].try_into().unwrap());
+        assert_eq!((TARGET + 16).wrapping_add_signed(displacement.into()), ENTRY + 12 + 0x40);
+        assert_eq!(moved_code[16..], back(12));
+    }
+
+    #[test]
+    fn what_would_break_is_refused() {
+        // call +0
+        assert_eq!(moved(&[0xe8, 0, 0, 0, 0], 1), Err(Immovable::Fixed(0)));
+        // push %rbx; call *%rax
+        assert_eq!(moved(&[0x53, 0xff, 0xd0, 0x90, 0x90, 0x90], 1), Err(Immovable::Fixed(1)));
+        assert_eq!(moved(&[0x53, 0xcc, 0x90, 0x90, 0x90, 0x90], 1), Err(Immovable::Breakpoint(1)));
+        assert_eq!(moved(&[0x53, 0x06, 0x90, 0x90, 0x90, 0x90], 1), Err(Immovable::Undecodable(1)));
+        // push %rbx; five times nop; … jmp back to the second nop.
+        assert_eq!(moved(&[0x53, 0x90, 0x90, 0x90, 0x90, 0x90, 0x48, 0x89, 0xfb, 0xeb, 0xf7], 1), Err(Immovable::BranchesBack));
+        // xor %eax,%eax; ret, and another function behind it.
+        assert_eq!(relocate(ENTRY, 3, &[0x31, 0xc0, 0xc3, 0x48, 0x89, 0xf8, 0xc3, 0x90], TARGET, 1), Err(Immovable::Short));
+        let far = relocate(ENTRY, 12, &[0x48, 0x8b, 0x05, 0, 0, 0, 0, 0x48, 0x85, 0xc0, 0x31, 0xc0], ENTRY + (1 << 33), 1);
+        assert_eq!(far, Err(Immovable::TooFar));
+    }
+}

@@ -174,21 +174,9 @@ impl StoppedThreads {
         self.threads.len()
     }
 
-    /// For how long the first has been stopped.
-    pub(crate) fn stopped_for(&self) -> Duration {
-        self.began.elapsed()
-    }
-
     /// The registers of all.
     pub(crate) fn registers(&self) -> impl Iterator<Item = &Registers> {
         self.threads.iter().filter_map(|thread| thread.stop.as_ref().map(|(_, registers)| registers))
-    }
-
-    /// The kernel's numbers of all.
-    pub(crate) fn numbers(&self) -> impl Iterator<Item = (i32, &Registers)> {
-        self.threads
-            .iter()
-            .filter_map(|thread| thread.stop.as_ref().map(|(_, registers)| (thread.tracee.thread, registers)))
     }
 
     /// Whether an instruction pointer, or any word of a stack from its top on, lies in one of the ranges. An address on a stack may be where a signal handler returns
