@@ -11,12 +11,14 @@ use crate::plan::AttachPlan;
 use crate::script::{MappingRequest, result};
 use crate::steps::Steps;
 use highwater_shm::attach_v1::{
-    AttachHeader, EXACT_USABLE_SIZES, FUNCTION_COUNT, HEADER_MAGIC, IMAGE_MAGIC, ISLAND_MAGIC, ImageHead,
+    AttachHeader, AttachPage, EXACT_USABLE_SIZES, FUNCTION_COUNT, HEADER_MAGIC, IMAGE_MAGIC, ISLAND_MAGIC, ImageHead,
     Implementation, MODE_BEGIN, MODE_OFF, MOST_HOOKS, OBJECT_NAME, VERSION,
 };
+use rustix::fs::SealFlags;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::mem::offset_of;
+use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant};
 
 /// How long the script may take until it waits for us, and until it has ended. Longer than the thread itself waits.
@@ -96,7 +98,12 @@ impl AttachPlan {
         self.write(base, &image[..head.file_end as usize], "its new memory cannot be written")?;
         options.steps.at("the image is written");
         let mut header = self.header(base, shared, options.shared_bytes);
-        fill(&mut header, &object).map_err(|source| AttachError::Failed {
+        let prepare = || {
+            fill(&mut header, &object)?;
+            object.write_all_at(&base.to_le_bytes(), offset_of!(AttachPage, image) as u64)?;
+            object.write_all_at(&(base + head.header).to_le_bytes(), offset_of!(AttachPage, header) as u64)
+        };
+        prepare().map_err(|source| AttachError::Failed {
             pid: self.pid,
             what: "the shared memory cannot be prepared",
             source,
@@ -260,6 +267,7 @@ impl AttachPlan {
             return Err(io::Error::from(io::ErrorKind::NotFound));
         }
         object.set_len(bytes)?;
+        rustix::fs::fcntl_add_seals(&object, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         Ok(object)
     }
 

@@ -212,13 +212,12 @@ fn prepare(
     if unmapped.iter().any(|range| range.contains(&resume.rip) || range.contains(&registers.rip)) {
         return Ok(false);
     }
+    let request = if let Errand::Map(request) = errand { Some(request) } else { None };
+    if TaskStatus::of_thread(pid, tracee.thread).map_err(BorrowFailure::Failed)?.number("Seccomp") != 0 {
+        check_filters(tracee, request).map_err(BorrowFailure::Filter)?;
+    }
     let script = match errand {
-        Errand::Map(request) => {
-            if TaskStatus::of_thread(pid, tracee.thread).map_err(BorrowFailure::Failed)?.number("Seccomp") != 0 {
-                check_filters(tracee, request).map_err(BorrowFailure::Filter)?;
-            }
-            mapping_script(place, request, unmapped, &registers, &resume)
-        }
+        Errand::Map(request) => mapping_script(place, request, unmapped, &registers, &resume),
         Errand::Clean => cleaning_script(place, unmapped, &registers, &resume),
     };
     run(memory, tracee, &registers, place, &script, steps).map_err(BorrowFailure::Failed)?;

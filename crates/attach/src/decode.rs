@@ -307,15 +307,23 @@ mod tests {
             println!("short: {library} is not installed");
             return;
         }
-        let output = Command::new("objdump").args(["-d", "-w", "-j", ".text", library]).output().expect("objdump is a part of binutils");
+        let output = Command::new("objdump")
+            .args(["-d", "-w", "-j", ".text", library])
+            .output()
+            .expect("objdump is a part of binutils");
         let text = String::from_utf8_lossy(&output.stdout);
         let (mut compared, mut wrong) = (0, Vec::new());
         for line in text.lines() {
             let mut columns = line.split('\t');
-            let (Some(address), Some(bytes), Some(words)) = (columns.next(), columns.next(), columns.next()) else { continue };
+            let (Some(address), Some(bytes), Some(words)) = (columns.next(), columns.next(), columns.next()) else {
+                continue;
+            };
             let code: Vec<u8> = bytes.split_whitespace().filter_map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
             // Prefixes without an instruction are shown alone.
-            if words.contains("(bad)") || words.starts_with("rex") && code.len() == 1 || matches!(words.trim(), "data16" | "cs" | "repz" | "repnz" | "lock") {
+            if words.contains("(bad)")
+                || words.starts_with("rex") && code.len() == 1
+                || matches!(words.trim(), "data16" | "cs" | "repz" | "repnz" | "lock")
+            {
                 continue;
             }
             compared += 1;
@@ -332,7 +340,8 @@ mod tests {
 
     #[test]
     fn lengths_are_those_of_objdump() {
-        for library in ["libc.so.6", "libm.so.6", "libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2.0"] {
+        for library in ["libc.so.6", "libm.so.6", "libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2.0"]
+        {
             compare(&format!("/usr/lib/x86_64-linux-gnu/{library}"));
         }
     }

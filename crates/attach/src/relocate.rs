@@ -203,7 +203,8 @@ mod tests {
     fn moved(code: &[u8], arguments: usize) -> Result<(usize, u32, usize, Vec<u8>), Immovable> {
         let mut padded = code.to_vec();
         padded.extend([0x90; 32]);
-        relocate(ENTRY, padded.len(), &padded, TARGET, arguments).map(|moved| (moved.skip, moved.undo, moved.covered, moved.code))
+        relocate(ENTRY, padded.len(), &padded, TARGET, arguments)
+            .map(|moved| (moved.skip, moved.undo, moved.covered, moved.code))
     }
 
     /// The jump back to the rest of the function.
@@ -260,10 +261,17 @@ mod tests {
         assert_eq!(moved(&[0x53, 0xcc, 0x90, 0x90, 0x90, 0x90], 1), Err(Immovable::Breakpoint(1)));
         assert_eq!(moved(&[0x53, 0x06, 0x90, 0x90, 0x90, 0x90], 1), Err(Immovable::Undecodable(1)));
         // push %rbx; five times nop; … jmp back to the second nop.
-        assert_eq!(moved(&[0x53, 0x90, 0x90, 0x90, 0x90, 0x90, 0x48, 0x89, 0xfb, 0xeb, 0xf7], 1), Err(Immovable::BranchesBack));
+        assert_eq!(
+            moved(&[0x53, 0x90, 0x90, 0x90, 0x90, 0x90, 0x48, 0x89, 0xfb, 0xeb, 0xf7], 1),
+            Err(Immovable::BranchesBack)
+        );
         // xor %eax,%eax; ret, and another function behind it.
-        assert_eq!(relocate(ENTRY, 3, &[0x31, 0xc0, 0xc3, 0x48, 0x89, 0xf8, 0xc3, 0x90], TARGET, 1), Err(Immovable::Short));
-        let far = relocate(ENTRY, 12, &[0x48, 0x8b, 0x05, 0, 0, 0, 0, 0x48, 0x85, 0xc0, 0x31, 0xc0], ENTRY + (1 << 33), 1);
+        assert_eq!(
+            relocate(ENTRY, 3, &[0x31, 0xc0, 0xc3, 0x48, 0x89, 0xf8, 0xc3, 0x90], TARGET, 1),
+            Err(Immovable::Short)
+        );
+        let far =
+            relocate(ENTRY, 12, &[0x48, 0x8b, 0x05, 0, 0, 0, 0, 0x48, 0x85, 0xc0, 0x31, 0xc0], ENTRY + (1 << 33), 1);
         assert_eq!(far, Err(Immovable::TooFar));
     }
 }

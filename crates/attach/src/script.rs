@@ -190,6 +190,7 @@ pub(crate) struct Script {
 }
 
 const PAGE: u64 = 4096;
+const OBJECT_FLAGS: u64 = (libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) as u64;
 const READ_EXECUTE: u64 = (libc::PROT_READ | libc::PROT_EXEC) as u64;
 const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
 const AT_A_HOLE: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE) as u64;
@@ -203,7 +204,7 @@ pub(crate) fn calls_of_script(request: &MappingRequest) -> Vec<(i64, &'static st
             "mmap",
             [0, request.shared_bytes, READ_WRITE, (libc::MAP_SHARED | libc::MAP_NORESERVE) as u64, 3, 0],
         ),
-        (libc::SYS_memfd_create, "memfd_create", [request.image, libc::MFD_CLOEXEC.into(), 0, 0, 0, 0]),
+        (libc::SYS_memfd_create, "memfd_create", [request.image, OBJECT_FLAGS, 0, 0, 0, 0]),
         (libc::SYS_madvise, "madvise", [request.image, PAGE, libc::MADV_WIPEONFORK as u64, 0, 0, 0]),
         (libc::SYS_ppoll, "ppoll", [0, 0, request.image, 0, 8, 0]),
         (libc::SYS_munmap, "munmap", [request.image, PAGE, 0, 0, 0, 0]),
@@ -265,7 +266,7 @@ pub(crate) fn mapping_script(
         code.call(libc::SYS_mmap, &[island, PAGE, READ_EXECUTE, AT_A_HOLE, u64::MAX, 0]);
         code.store_rax(result(result::FIRST_ISLAND + index));
     }
-    code.call(libc::SYS_memfd_create, &[name, libc::MFD_CLOEXEC.into()]);
+    code.call(libc::SYS_memfd_create, &[name, OBJECT_FLAGS]);
     code.store_rax(result(result::DESCRIPTOR));
     // The object is still empty: nothing is populated, even where the program locks all its memory.
     code.copy_rax(Register::R8);

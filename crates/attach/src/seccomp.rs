@@ -46,10 +46,11 @@ fn our_calls(request: &MappingRequest) -> Vec<(i64, &'static str, [u64; 6])> {
     calls_of_script(request).into_iter().chain(agent).collect()
 }
 
-/// Whether a filter of the stopped thread answers one of our calls with anything but "allow".
-pub(crate) fn check_filters(tracee: &Tracee, request: &MappingRequest) -> Result<(), FilterVerdict> {
+/// Whether a filter of the stopped thread answers one of our calls with anything but "allow". Without a request, only memory is to be unmapped.
+pub(crate) fn check_filters(tracee: &Tracee, request: Option<&MappingRequest>) -> Result<(), FilterVerdict> {
     let filters = read_filters(tracee).map_err(|_| FilterVerdict::Unreadable)?;
-    for (call, (number, _, arguments)) in (0..).zip(our_calls(request)) {
+    let calls = request.map_or_else(|| vec![(libc::SYS_munmap, "munmap", [0; 6])], our_calls);
+    for (call, (number, _, arguments)) in (0..).zip(calls) {
         for filter in &filters {
             let answer = run(filter, &call_data(number, &arguments));
             if forbidding(answer).is_some() {

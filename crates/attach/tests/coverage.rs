@@ -21,9 +21,18 @@ fn kinds(command: &mut Command, has_late: bool) {
         let (after, blocks) = (calls(&attached), births_and_deaths(&attached));
         use FunctionIndex::*;
         let late = u64::from(has_late);
-        for (function, expected) in
-            [(Malloc, 4 + late), (Free, 9 + late), (Calloc, 1), (Realloc, 1), (Memalign, 1), (AlignedAlloc, 1), (PosixMemalign, 1), (Valloc, 1), (Pvalloc, 0), (New, 0)]
-        {
+        for (function, expected) in [
+            (Malloc, 4 + late),
+            (Free, 9 + late),
+            (Calloc, 1),
+            (Realloc, 1),
+            (Memalign, 1),
+            (AlignedAlloc, 1),
+            (PosixMemalign, 1),
+            (Valloc, 1),
+            (Pvalloc, 0),
+            (New, 0),
+        ] {
             let index = function as usize;
             assert_eq!(after[index] - before[index], 1000 * expected, "{} in round {round}", FUNCTIONS[index].name);
         }
@@ -66,7 +75,10 @@ fn linked_allocators() {
 #[test]
 fn operator_new_throws_through_hooks() {
     let mut libraries = vec![None];
-    libraries.extend(["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2.0"].map(|name| Some(format!("{LIBRARIES}/{name}"))));
+    libraries.extend(
+        ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2.0"]
+            .map(|name| Some(format!("{LIBRARIES}/{name}"))),
+    );
     for library in libraries {
         let mut command = Command::new(program("cxx"));
         if let Some(library) = library.as_ref().filter(|library| Path::new(library).exists()) {

@@ -137,10 +137,21 @@ fn many_threads_are_stopped_and_released() {
 fn descriptors_masks_and_folder_are_as_before() {
     let target = Target::churn(1, 2);
     let state = || {
-        let mut descriptors: Vec<_> = std::fs::read_dir(format!("/proc/{}/fd", target.pid())).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let mut descriptors: Vec<_> = std::fs::read_dir(format!("/proc/{}/fd", target.pid()))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         descriptors.sort();
         let status = std::fs::read_to_string(format!("/proc/{}/status", target.pid())).unwrap();
-        let masks: Vec<String> = status.lines().filter(|line| line.starts_with("Sig") && !line.starts_with("SigQ") || line.starts_with("TracerPid") || line.starts_with("Threads")).map(str::to_owned).collect();
+        let masks: Vec<String> = status
+            .lines()
+            .filter(|line| {
+                line.starts_with("Sig") && !line.starts_with("SigQ")
+                    || line.starts_with("TracerPid")
+                    || line.starts_with("Threads")
+            })
+            .map(str::to_owned)
+            .collect();
         (descriptors, masks, std::fs::read_link(format!("/proc/{}/cwd", target.pid())).unwrap())
     };
     let before = state();

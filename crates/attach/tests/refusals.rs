@@ -46,7 +46,11 @@ fn stopped_and_traced_processes() {
     target.check("continued");
 
     if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_ok() {
-        let mut tracer = Command::new("strace").args(["-f", "-o", "/dev/null", "-e", "trace=none", "-p", &target.pid().to_string()]).stderr(Stdio::null()).spawn().unwrap();
+        let mut tracer = Command::new("strace")
+            .args(["-f", "-o", "/dev/null", "-e", "trace=none", "-p", &target.pid().to_string()])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let deadline = std::time::Instant::now() + PATIENCE;
         loop {
             match plan(target.pid()) {
@@ -75,9 +79,23 @@ fn programs_without_an_allocator_that_can_be_found() {
     if Command::new("go").arg("version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
         let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("go");
         std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("main.go"), "package main\nimport \"fmt\"\nfunc main() { fmt.Println(\"ready\"); select {} }\n").unwrap();
-        std::fs::write(folder.join("main.go"), "package main\nimport (\"fmt\"; \"time\")\nfunc main() { fmt.Println(\"ready\"); time.Sleep(time.Hour) }\n").unwrap();
-        let built = Command::new("go").args(["build", "-o", "pure", "main.go"]).current_dir(&folder).env("CGO_ENABLED", "0").env("GO111MODULE", "off").status().unwrap();
+        std::fs::write(
+            folder.join("main.go"),
+            "package main\nimport \"fmt\"\nfunc main() { fmt.Println(\"ready\"); select {} }\n",
+        )
+        .unwrap();
+        std::fs::write(
+            folder.join("main.go"),
+            "package main\nimport (\"fmt\"; \"time\")\nfunc main() { fmt.Println(\"ready\"); time.Sleep(time.Hour) }\n",
+        )
+        .unwrap();
+        let built = Command::new("go")
+            .args(["build", "-o", "pure", "main.go"])
+            .current_dir(&folder)
+            .env("CGO_ENABLED", "0")
+            .env("GO111MODULE", "off")
+            .status()
+            .unwrap();
         assert!(built.success());
         let target = Target::ready(&mut Command::new(folder.join("pure")));
         assert!(matches!(refused(target.pid()), Refusal::Go(_)));
@@ -95,7 +113,9 @@ fn filters_are_asked_before_a_call_is_made() {
         std::thread::sleep(Duration::from_millis(50));
         match (attach_with(target.pid(), &options()), call) {
             (Ok(_), None) => drop(detach(target.pid())),
-            (Err(AttachError::Refused(Refusal::Seccomp { call: refused, .. })), Some(call)) => assert_eq!(refused, call),
+            (Err(AttachError::Refused(Refusal::Seccomp { call: refused, .. })), Some(call)) => {
+                assert_eq!(refused, call)
+            }
             (other, _) => panic!("kind {kind}: {other:?}"),
         }
         std::thread::sleep(Duration::from_millis(50));
@@ -170,10 +190,20 @@ fn a_process_of_another_user_and_one_that_is_not_dumpable() {
     let target = Target::churn(1, 0);
     let copy = std::env::temp_dir().join(format!("highwater-refusals-{}", std::process::id()));
     std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
-    let output = Command::new(&copy).args(["says", "--exact", "--nocapture", "--ignored"]).env("SAYS", target.pid().to_string()).uid(65534).gid(65534).output().unwrap();
+    let output = Command::new(&copy)
+        .args(["says", "--exact", "--nocapture", "--ignored"])
+        .env("SAYS", target.pid().to_string())
+        .uid(65534)
+        .gid(65534)
+        .output()
+        .unwrap();
     std::fs::remove_file(&copy).unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("belongs to user 0, you are user 65534"), "{text} {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        text.contains("belongs to user 0, you are user 65534"),
+        "{text} {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 #[test]

@@ -43,7 +43,10 @@ fn a_heap_that_is_too_large_or_of_another_allocator_is_refused() {
     let found = walk_heap(target.pid(), Duration::from_secs(2)).unwrap();
     assert!(found.blocks.len() > 1000);
     let target = Target::ready(&mut Command::new(variant("kinds_static", "kinds", &["-static"])));
-    assert!(matches!(walk_heap(target.pid(), Duration::from_secs(2)), Err(NotWalkable::UnknownLayout(_))), "nothing says which version it is");
+    assert!(
+        matches!(walk_heap(target.pid(), Duration::from_secs(2)), Err(NotWalkable::UnknownLayout(_))),
+        "nothing says which version it is"
+    );
 }
 
 #[test]

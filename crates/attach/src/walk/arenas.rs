@@ -37,7 +37,9 @@ pub(super) struct HeapLayout {
 }
 
 pub(super) fn find_layout(memory: &TargetMemory, space: &AddressSpace, modules: &[Module]) -> Option<HeapLayout> {
-    for module in modules.iter().filter(|module| !module.is_loader && !module.is_vdso && (module.is_program || module.file_name().starts_with("libc"))) {
+    for module in modules.iter().filter(|module| {
+        !module.is_loader && !module.is_vdso && (module.is_program || module.file_name().starts_with("libc"))
+    }) {
         for segment in module.segments.iter().filter(|segment| segment.kind == PT_LOAD && segment.writable) {
             let start = module.bias.wrapping_add(segment.address) & !7;
             let end = start.wrapping_add(segment.memory_bytes) & !7;
@@ -63,10 +65,13 @@ fn layout_in(memory: &TargetMemory, space: &AddressSpace, range: Range<u64>, dat
     let main_arena = (range.start..last).step_by(8).find(|&arena| {
         let empty = || (0..BIN_COUNT).filter(|&bin| is_empty_bin(arena, bin)).count();
         // The first comparison of a bin fails nearly everywhere.
-        (0..BIN_COUNT).step_by(8).any(|bin| is_empty_bin(arena, bin)) && empty() >= 8 && ring(memory, arena).is_some() && {
-            let top = word(arena + TOP).unwrap_or(0);
-            top.is_multiple_of(16) && space.at(top).is_some()
-        }
+        (0..BIN_COUNT).step_by(8).any(|bin| is_empty_bin(arena, bin))
+            && empty() >= 8
+            && ring(memory, arena).is_some()
+            && {
+                let top = word(arena + TOP).unwrap_or(0);
+                top.is_multiple_of(16) && space.at(top).is_some()
+            }
     })?;
     // `tcache_bins`, `tcache_max_bytes`, `tcache_count`.
     let parameters = (range.start + 0x40..range.end.checked_sub(24)?)
@@ -108,7 +113,11 @@ pub(super) fn heap_ranges(memory: &TargetMemory, layout: &HeapLayout) -> Vec<(Ra
         let mut heap = top & !(HEAP_BYTES - 1);
         for _ in 0..MOST_ARENAS {
             let start = if heap == first { arena + ARENA_BYTES } else { heap + header_bytes };
-            let end = if heap == top & !(HEAP_BYTES - 1) { top } else { heap.saturating_add(read(heap + 16).min(HEAP_BYTES)) };
+            let end = if heap == top & !(HEAP_BYTES - 1) {
+                top
+            } else {
+                heap.saturating_add(read(heap + 16).min(HEAP_BYTES))
+            };
             if start < end {
                 ranges.push((start.next_multiple_of(16)..end, arena));
             }
@@ -169,7 +178,11 @@ impl HeapCopy {
             copy.fast.extend((0..10).filter_map(|bin| u64_at(&bins, bin * 8)).filter(|&first| first != 0));
         }
         let data = memory.read_vec(layout.data.start, (layout.data.end - layout.data.start) as usize)?;
-        copy.words = data.chunks_exact(8).filter_map(|word| u64_at(word, 0)).filter(|word| word >> 48 != 0 && word >> 48 != 0xffff).collect();
+        copy.words = data
+            .chunks_exact(8)
+            .filter_map(|word| u64_at(word, 0))
+            .filter(|word| word >> 48 != 0 && word >> 48 != 0xffff)
+            .collect();
         let count = memory.read_u32(layout.parameters - 0x2c)?;
         copy.mapped = mapped_chunks(pid, count.into())?;
         Ok(copy)
@@ -196,7 +209,12 @@ fn mapped_chunks(pid: i32, count: u64) -> io::Result<Vec<(u64, u64)>> {
             for (head, words) in heads.iter().zip(bytes[..read].chunks_exact(16)) {
                 let (before, size) = (u64_at(words, 0).unwrap_or(0), u64_at(words, 8).unwrap_or(0));
                 let bytes = size & !7;
-                if size & 7 == 2 && bytes.is_multiple_of(PAGE) && bytes >= PAGE && bytes <= mapping.end - head.start && before < bytes {
+                if size & 7 == 2
+                    && bytes.is_multiple_of(PAGE)
+                    && bytes >= PAGE
+                    && bytes <= mapping.end - head.start
+                    && before < bytes
+                {
                     found.push((head.start, bytes));
                     if found.len() as u64 == count {
                         return Ok(found);

@@ -28,7 +28,10 @@ pub(super) fn read(copy: &HeapCopy) -> Result<OlderBlocks, u64> {
             if size == 16 || size == 0 {
                 break;
             }
-            let next = at.checked_add(size).filter(|&next| size >= 32 && size.is_multiple_of(16) && next <= span.end).ok_or(at)?;
+            let next = at
+                .checked_add(size)
+                .filter(|&next| size >= 32 && size.is_multiple_of(16) && next <= span.end)
+                .ok_or(at)?;
             // The last chunk of a full heap has nothing behind it.
             let in_use = word(span, next + 8).is_none_or(|size| size & PREVIOUS_IN_USE != 0);
             if in_use && !fast.contains(&at) {
@@ -54,7 +57,11 @@ pub(super) fn read(copy: &HeapCopy) -> Result<OlderBlocks, u64> {
             found.blocks.extend(blocks);
         }
     }
-    found.blocks.extend(copy.mapped.iter().map(|&(address, size)| OlderBlock { address: address + MAPPED_HEADER, size: size - MAPPED_HEADER }));
+    found.blocks.extend(
+        copy.mapped
+            .iter()
+            .map(|&(address, size)| OlderBlock { address: address + MAPPED_HEADER, size: size - MAPPED_HEADER }),
+    );
     found.blocks.sort_unstable();
     Ok(found)
 }
@@ -79,7 +86,14 @@ fn fast_chunks(copy: &HeapCopy) -> HashSet<u64> {
     for &first in &copy.fast {
         let mut chunk = first;
         while chunk != 0 && chunks.insert(chunk) {
-            let Some(link) = copy.spans.iter().find(|span| span.start <= chunk && chunk < span.end).and_then(|span| word(span, chunk + 16)) else { break };
+            let Some(link) = copy
+                .spans
+                .iter()
+                .find(|span| span.start <= chunk && chunk < span.end)
+                .and_then(|span| word(span, chunk + 16))
+            else {
+                break;
+            };
             chunk = link ^ (chunk + 16) >> 12;
         }
     }

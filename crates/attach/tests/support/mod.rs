@@ -76,7 +76,15 @@ pub fn image() -> Vec<u8> {
             ("MODULES_OFFSET", MODULES as usize),
         ]
         .map(|(name, value)| format!("-D{name}={value}"));
-        let mut words = vec!["-c", "-O2", "-ffreestanding", "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fcf-protection=none"];
+        let mut words = vec![
+            "-c",
+            "-O2",
+            "-ffreestanding",
+            "-fPIC",
+            "-fvisibility=hidden",
+            "-fno-stack-protector",
+            "-fcf-protection=none",
+        ];
         words.extend(["-fno-asynchronous-unwind-tables", "-mno-avx", "-w", "-o", &object, source.to_str().unwrap()]);
         words.extend(defines.iter().map(String::as_str));
         run("cc", &words);
@@ -95,14 +103,23 @@ pub fn options() -> AttachOptions {
 /// What a busy machine may answer at first.
 fn may_pass(error: &AttachError) -> bool {
     use AttachError::*;
-    matches!(error, NoThread(_) | ScriptLate(_) | DoesNotStop { .. } | NoSafeMoment(_) | Refused(Refusal::Busy(_) | Refusal::SharedMemory { .. }))
+    matches!(
+        error,
+        NoThread(_)
+            | ScriptLate(_)
+            | DoesNotStop { .. }
+            | NoSafeMoment(_)
+            | Refused(Refusal::Busy(_) | Refusal::SharedMemory { .. })
+    )
 }
 
 fn until_it_works<T>(mut attempt: impl FnMut() -> Result<T, AttachError>) -> Result<T, AttachError> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         match attempt() {
-            Err(error) if may_pass(&error) && Instant::now() < deadline => std::thread::sleep(Duration::from_millis(20)),
+            Err(error) if may_pass(&error) && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(20))
+            }
             other => return other,
         }
     }
@@ -122,7 +139,8 @@ pub fn detach_options() -> DetachOptions {
 }
 
 pub fn detach(pid: i32) -> highwater_attach::Detached {
-    until_it_works(|| highwater_attach::detach(pid, &detach_options())).unwrap_or_else(|error| panic!("detach: {error}"))
+    until_it_works(|| highwater_attach::detach(pid, &detach_options()))
+        .unwrap_or_else(|error| panic!("detach: {error}"))
 }
 
 /// Calls of each function that the image has counted.
@@ -136,7 +154,9 @@ pub fn calls(attached: &Attached) -> [u64; FUNCTION_COUNT] {
 pub fn births_and_deaths(attached: &Attached) -> (u64, u64) {
     let mut bytes = vec![0; THREAD_SLOTS * 64];
     attached.object.read_exact_at(&mut bytes, THREADS).unwrap();
-    let sum = |word: usize| bytes.chunks_exact(64).map(|slot| u64::from_le_bytes(slot[word * 8..][..8].try_into().unwrap())).sum();
+    let sum = |word: usize| {
+        bytes.chunks_exact(64).map(|slot| u64::from_le_bytes(slot[word * 8..][..8].try_into().unwrap())).sum()
+    };
     (sum(4), sum(5))
 }
 
@@ -178,7 +198,10 @@ impl Target {
         let mut target = Self::start(command.arg(&path).arg(threads.to_string()).arg(idle.to_string()));
         let deadline = Instant::now() + PATIENCE;
         loop {
-            assert!(Instant::now() < deadline && target.child.try_wait().unwrap().is_none(), "the target did not start");
+            assert!(
+                Instant::now() < deadline && target.child.try_wait().unwrap().is_none(),
+                "the target did not start"
+            );
             if let Ok(file) = File::open(&path)
                 && file.metadata().unwrap().len() >= 4096
             {
@@ -224,7 +247,10 @@ impl Target {
     pub fn wait_for(&mut self, beginning: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let line = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())).unwrap_or_else(|_| panic!("the target never said {beginning:?}"));
+            let line = self
+                .lines
+                .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+                .unwrap_or_else(|_| panic!("the target never said {beginning:?}"));
             if line.starts_with(beginning) {
                 return line;
             }
@@ -279,13 +305,20 @@ pub fn changed_bytes(pid: i32) -> usize {
 /// The mappings of a process, without their sizes: what may not be more afterwards.
 pub fn our_mappings(pid: i32) -> Vec<String> {
     let text = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
-    text.lines().filter(|line| line.contains("highwater") || line.contains("xp 00000000 00:00 0") && !line.contains('[')).map(str::to_owned).collect()
+    text.lines()
+        .filter(|line| line.contains("highwater") || line.contains("xp 00000000 00:00 0") && !line.contains('['))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// An attacher in a process group of its own. `die` says when it is killed.
 pub fn attacher(what: &str, pid: i32, steps: &Path, die: Option<(usize, &str)>) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["attacher_process", "--exact", "--nocapture"]).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
+    command
+        .args(["attacher_process", "--exact", "--nocapture"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .process_group(0);
     command.env("ATTACHER", format!("{what} {pid}")).env("ATTACHER_STEPS", steps);
     if let Some((step, whom)) = die {
         command.env("ATTACHER_DIES", format!("{step} {whom}"));
