@@ -1,6 +1,6 @@
 //! From a plan to a process whose calls are recorded.
 
-use crate::borrow::{BorrowFailure, Errand, borrow_thread};
+use crate::borrow::{BorrowFailure, Errand, borrow_thread, left_scripts};
 use crate::error::AttachError;
 use crate::holes::hole_near;
 use crate::hooks::{ISLAND_BYTES, plan_hooks};
@@ -125,7 +125,19 @@ impl AttachPlan {
             mode: options.mode,
         };
         match change_functions(self.pid, &self.memory, &self.places, change, options.stop_budget, &options.steps) {
-            Ok(stop) => Ok(Attached { pid: self.pid, object, header, stop, borrowed: away }),
+            Ok(stop) => {
+                if !left_scripts(&self.memory, &self.places).is_empty() {
+                    let _ = change_functions(
+                        self.pid,
+                        &self.memory,
+                        &self.places,
+                        Change::Wipe,
+                        options.stop_budget,
+                        &options.steps,
+                    );
+                }
+                Ok(Attached { pid: self.pid, object, header, stop, borrowed: away })
+            }
             Err(error) => {
                 // Some functions may have been changed by a worker that was killed.
                 for leftover in crate::leftover::Leftover::find_all(&self.memory, &self.space_now()) {

@@ -326,6 +326,10 @@ mod tests {
             {
                 continue;
             }
+            // `objdump` shows a wait and the instruction that it waits for as one.
+            if code.len() > 1 && code[0] == 0x9b {
+                continue;
+            }
             compared += 1;
             let mut padded = code.clone();
             padded.extend([0x90; 16]);

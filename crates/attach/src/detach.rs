@@ -3,10 +3,10 @@
 use crate::borrow::{Errand, borrow_thread, script_places};
 use crate::error::AttachError;
 use crate::leftover::Leftover;
-use crate::look::{AttachLock, examine};
 use crate::mappings::AddressSpace;
 use crate::modules::read_modules;
 use crate::patch::{Change, DEFAULT_STOP_BUDGET, StopReport, change_functions};
+use crate::plan::examine_locked;
 use crate::steps::Steps;
 use highwater_shm::attach_v1::MODE_OFF;
 use std::time::{Duration, Instant};
@@ -39,8 +39,7 @@ pub struct Detached {
 
 /// Restores all functions, and unmaps the agent if no thread is in it.
 pub fn detach(pid: i32, options: &DetachOptions) -> Result<Detached, AttachError> {
-    let memory = examine(pid)?;
-    let _lock = AttachLock::take(pid)?;
+    let (memory, _lock) = examine_locked(pid)?;
     let space = AddressSpace::read(pid).map_err(|_| AttachError::Ended(pid))?;
     let leftovers = Leftover::find_all(&memory, &space);
     if leftovers.is_empty() {

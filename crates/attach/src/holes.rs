@@ -77,7 +77,7 @@ mod tests {
         let near = 0x4000_0000..0x4010_0000;
         let at = hole_near(&space, &near, 0x1000, &[]).unwrap();
         assert_eq!(at, 0x3fff_e000);
-        let second = hole_near(&space, &near, 0x1000, &[at..at + 0x1000]).unwrap();
+        let second = hole_near(&space, &near, 0x1000, std::slice::from_ref(&(at..at + 0x1000))).unwrap();
         assert_eq!(second, 0x3fff_c000);
         let large = hole_near(&space, &near, 0x5000_0000, &[]);
         assert!(large.is_none_or(|at| at >= 0x8030_1000 || at + 0x5000_0000 <= 0x3fff_f000));

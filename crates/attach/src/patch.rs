@@ -164,7 +164,13 @@ fn while_stopped(
             }
             steps.at("it is switched on");
         }
-        Change::Wipe => wipe_scripts(memory, places, space, threads),
+        Change::Wipe => {
+            wipe_scripts(memory, places, space, threads);
+            // A thread that has made the last call of a script may still be on its way back.
+            if !left_scripts(memory, places).is_empty() {
+                return Outcome::Unsafe;
+            }
+        }
         Change::Restore { leftover } => {
             for hook in leftover.hooks() {
                 let length = hook.length as usize;

@@ -44,8 +44,7 @@ pub struct PlannedAllocator {
 
 /// Examines a process. Nothing in it is touched, and no thread stops.
 pub fn plan(pid: i32) -> Result<AttachPlan, Refusal> {
-    let memory = examine(pid)?;
-    let lock = AttachLock::take(pid)?;
+    let (memory, lock) = examine_locked(pid)?;
     if let Some(other) = shares_memory(pid) {
         // A child of `vfork` ends that soon.
         std::thread::sleep(Duration::from_millis(20));
@@ -99,6 +98,18 @@ pub fn plan(pid: i32) -> Result<AttachPlan, Refusal> {
         is_filtered,
         _lock: lock,
     })
+}
+
+/// Examines a process with other attachers kept away. The worker of one that was killed may trace it for a moment longer.
+pub(crate) fn examine_locked(pid: i32) -> Result<(TargetMemory, AttachLock), Refusal> {
+    let lock = AttachLock::take(pid)?;
+    for _ in 0..5 {
+        match examine(pid) {
+            Err(Refusal::Traced { .. }) => std::thread::sleep(Duration::from_millis(10)),
+            other => return Ok((other?, lock)),
+        }
+    }
+    Ok((examine(pid)?, lock))
 }
 
 impl AttachPlan {

@@ -91,7 +91,7 @@ fn attachers_killed_at_random_moments() {
             std::hint::spin_loop();
         }
         std::thread::sleep(Duration::from_micros(random % 12_000));
-        support::run("sh", &["-c", &format!("kill -9 -{} 2>/dev/null || true", child.id())]);
+        support::send(-(child.id() as i32), libc::SIGKILL);
         killed += u64::from(!child.wait().unwrap().success());
         let when = format!("after {what} was killed at a random moment behind {}", last_step(&steps));
         is_unharmed(&mut target, &when);
@@ -110,10 +110,10 @@ fn a_stopped_attacher_delays_only_as_long_as_it_is_stopped() {
         std::hint::spin_loop();
     }
     std::thread::sleep(Duration::from_millis(3));
-    let group = format!("-{}", child.id());
-    support::run("sh", &["-c", &format!("kill -STOP -- {group}")]);
+    let group = -(child.id() as i32);
+    support::send(group, libc::SIGSTOP);
     std::thread::sleep(Duration::from_millis(300));
-    support::run("sh", &["-c", &format!("kill -9 -- {group}")]);
+    support::send(group, libc::SIGKILL);
     child.wait().unwrap();
     let _ = fs::remove_file(&steps);
     is_unharmed(&mut target, "after a stopped attacher was killed");

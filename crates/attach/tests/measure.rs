@@ -8,7 +8,12 @@ use support::{Target, attach, detach};
 fn row(name: &str, mut times: Vec<Duration>) {
     times.sort_unstable();
     let show = |time: Duration| format!("{:.2}", time.as_secs_f64() * 1e3);
-    println!("{name:>28}  {:>8} {:>8} {:>8} ms", show(times[0]), show(times[times.len() / 2]), show(times[times.len() - 1]));
+    println!(
+        "{name:>28}  {:>8} {:>8} {:>8} ms",
+        show(times[0]),
+        show(times[times.len() / 2]),
+        show(times[times.len() - 1])
+    );
 }
 
 #[test]

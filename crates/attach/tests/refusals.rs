@@ -128,10 +128,8 @@ fn filters_are_asked_before_a_call_is_made() {
 
 #[test]
 fn limits_of_the_target_are_named() {
-    let program = program("kinds");
-    let mut command = Command::new("sh");
-    command.args(["-c", &format!("ulimit -n 3; exec {}", program.display())]);
-    let mut target = Target::ready(&mut command);
+    let mut target = Target::ready(&mut Command::new(program("kinds")));
+    support::run("prlimit", &["--pid", &target.pid().to_string(), "--nofile=3:3"]);
     let error = attach_with(target.pid(), &options()).unwrap_err();
     assert!(error.to_string().contains("memfd_create"), "{error}");
     assert!(target.child.try_wait().unwrap().is_none());

@@ -84,7 +84,7 @@ fn layout_in(memory: &TargetMemory, space: &AddressSpace, range: Range<u64>, dat
 fn ring(memory: &TargetMemory, main_arena: u64) -> Option<Vec<u64>> {
     let mut arenas = vec![main_arena];
     loop {
-        let next = memory.read_u64(arenas.last()? + NEXT).ok()?;
+        let next = memory.read_u64(arenas.last()?.checked_add(NEXT)?).ok()?;
         if next == main_arena {
             return Some(arenas);
         }

@@ -370,6 +370,12 @@ fn note_step(name: &'static str) {
     }
 }
 
+/// Sends a signal to a process, or to a group if the number is negative. One that has ended is no error.
+pub fn send(whom: i32, signal: i32) {
+    // SAFETY: sends a signal.
+    unsafe { libc::kill(whom, signal) };
+}
+
 /// A file for the steps of one attacher.
 pub fn step_file() -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);

@@ -38,7 +38,9 @@ static u64 one(u64 a, u64 b, u64 c, struct implementation *im, int f, int called
     function real = (function)im->real[called];
     if (!s) return ((function)im->real[f])(a, b, c);
     u64 r = real(a, b, c);
-    s->births += births; s->deaths += deaths;
+    // posix_memalign returns 0 when it has succeeded.
+    if ((f == 6) == (r == 0)) s->births += births;
+    s->deaths += deaths;
     leave(s);
     return r;
 }
