@@ -39,8 +39,8 @@ pub(super) fn read(copy: &HeapCopy) -> Result<OlderBlocks, u64> {
                 let mark = word(span, at + 24).ok_or(at)?;
                 if marks.contains(&mark) {
                     doubtful.entry(mark).or_default().push(block);
-                } else if size == THREAD_CACHE && is_thread_cache(span, at) {
-                    caches.push(block);
+                } else if let Some(first_cached) = thread_cache(span, at).filter(|_| size == THREAD_CACHE) {
+                    caches.push((block, first_cached, at == span.start));
                 } else {
                     found.blocks.push(block);
                 }
@@ -50,6 +50,16 @@ pub(super) fn read(copy: &HeapCopy) -> Result<OlderBlocks, u64> {
     }
     // Cached chunks are many; a block that begins with such a word by chance is not.
     let key = doubtful.iter().max_by_key(|(_, blocks)| blocks.len()).map(|(&key, _)| key);
+    let cached: HashSet<u64> =
+        key.and_then(|key| doubtful.get(&key)).into_iter().flatten().map(|block| block.address).collect();
+    for (block, first_cached, is_first) in caches {
+        // One that is empty looks like any block of zeros: a thread's cache is the first thing in a new heap.
+        let is_cache =
+            if first_cached.is_empty() { is_first } else { first_cached.iter().all(|chunk| cached.contains(chunk)) };
+        if !is_cache {
+            found.blocks.push(block);
+        }
+    }
     for (mark, blocks) in doubtful {
         if Some(mark) == key {
             found.cached = blocks.len() as u64;
@@ -70,14 +80,20 @@ fn word(span: &CopiedSpan, address: u64) -> Option<u64> {
     u64_at(&span.bytes, (address.checked_sub(span.start)?) as usize)
 }
 
-/// A thread's cache holds 64 counts of at most 7 or so, and then 64 pointers, null where the count is 0.
-fn is_thread_cache(span: &CopiedSpan, at: u64) -> bool {
-    (0..64).all(|bin| {
-        let counts = word(span, at + 16 + bin / 4 * 8).unwrap_or(u64::MAX);
-        let count = counts >> (bin % 4 * 16) & 0xffff;
-        let first = word(span, at + 16 + 128 + bin * 8).unwrap_or(u64::MAX);
-        count <= 127 && (count == 0) == (first == 0) && first.is_multiple_of(16)
-    })
+/// A thread's cache holds 64 counts, and then 64 pointers to the first cached chunk of a size, null where the count is 0. Returns those that are not null, if this may be one.
+fn thread_cache(span: &CopiedSpan, at: u64) -> Option<Vec<u64>> {
+    let mut first_cached = Vec::new();
+    for bin in 0..64 {
+        let count = word(span, at + 16 + bin / 4 * 8)? >> (bin % 4 * 16) & 0xffff;
+        let first = word(span, at + 16 + 128 + bin * 8)?;
+        if count > 127 || (count == 0) != (first == 0) || !first.is_multiple_of(16) {
+            return None;
+        }
+        if first != 0 {
+            first_cached.push(first);
+        }
+    }
+    Some(first_cached)
 }
 
 /// Chunks in fast bins: free, but their neighbours do not say so. Links are xor-ed with their own address.

@@ -288,7 +288,9 @@ pub fn changed_bytes(pid: i32) -> usize {
         let mut now = vec![0; (number(end) - number(start)) as usize];
         memory.read_exact_at(&mut now, number(start)).unwrap();
         let mut original = Vec::new();
-        let file = File::open(words[5]).unwrap();
+        // By the mapping itself: the file may have been replaced since. That needs root.
+        let mapped = File::open(format!("/proc/{pid}/map_files/{start}-{end}"));
+        let Ok(file) = mapped.or_else(|_| File::open(words[5])) else { continue };
         let mut part = vec![0; now.len()];
         let mut read = 0;
         while let Ok(count) = file.read_at(&mut part[read..], number(words[2]) + read as u64)
