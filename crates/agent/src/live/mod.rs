@@ -25,8 +25,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use highwater_shm::control_v1::{CONTROL_BYTES, ControlPage};
 use highwater_shm::session_v1::Capacity;
 use highwater_shm::table_v1::{
-    ALIGNMENT, BLOCK_SHARDS, Count, FLAG_CONTENTS, FLAG_FORKED, FLAG_NO_ARGS, FLAG_USABLE_SIZES, MAGIC, MAPPINGS,
-    SHARDS, STAMP_SHIFT, TableBlock, TableCapacity, TableHeader, TableShard, ThreadEntry, socket_mark,
+    BLOCK_SHARDS, Count, FLAG_CONTENTS, FLAG_FORKED, FLAG_NO_ARGS, FLAG_USABLE_SIZES, MAGIC, MAPPINGS, SHARDS,
+    STAMP_SHIFT, TableBlock, TableCapacity, TableHeader, TableShard, ThreadEntry, socket_mark,
 };
 pub use index::expect;
 use index::shard_and_rest;
@@ -71,7 +71,7 @@ pub struct Stats {
 
 /// Where the table begins in the memory of a live process, and the size of the whole memory.
 pub fn layout(capacity: &Capacity, table: &TableCapacity) -> (u64, u64) {
-    let start = capacity.bytes().next_multiple_of(ALIGNMENT);
+    let start = TableCapacity::start_after(capacity);
     (start, start + table.bytes())
 }
 
