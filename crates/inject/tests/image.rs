@@ -74,7 +74,7 @@ fn without_nodes(seen: &[Seen]) -> Vec<Seen> {
 fn every_call_of_every_thread_is_recorded_once_and_in_order() {
     const ROUNDS: usize = 60;
     let injected = Injected::new(recording(), |_| ());
-    injected.switch_on();
+    injected.begin();
     // In rounds, so that no ring is ever full: then every record must be there.
     let mut expected = vec![Vec::new(); 4];
     let mut seen = Vec::new();

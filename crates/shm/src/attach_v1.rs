@@ -26,6 +26,7 @@
 //! 1. The attacher maps image and object, writes the image, the [`AttachHeader`] (magic last), the header of the session, the [`AttachPage`].
 //! 2. It patches functions. The switch is [`MODE_OFF`]: hooks pass calls on.
 //! 3. It stores [`MODE_BEGIN`]. The first call that finds that begins the session, and stores [`MODE_EXACT`] or [`MODE_SAMPLED`].
+//!    Calls of other threads meanwhile are passed on: their blocks count as older.
 //! 4. While it records, a reader changes [`AttachPage::heartbeat`]. An agent that finds the same value for longer than [`AttachPage::patience`]
 //!    stores [`MODE_OFF`] and [`ENDED_NO_READER`].
 //! 5. To detach, the attacher stores [`MODE_OFF`], then restores the functions. The mappings stay.

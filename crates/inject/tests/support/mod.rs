@@ -159,6 +159,13 @@ impl Injected {
         self.switch().mode.store(MODE_BEGIN, Ordering::Release);
     }
 
+    /// The same, and lets the session begin: calls of other threads are only passed on meanwhile.
+    pub fn begin(&self) {
+        self.switch_on();
+        self.free(self.malloc(1));
+        drain(&self.session, &mut Vec::new());
+    }
+
     pub fn switch_off(&self) {
         self.switch().mode.store(MODE_OFF, Ordering::Release);
     }
