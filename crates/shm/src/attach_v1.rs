@@ -26,6 +26,7 @@
 //! 1. The attacher maps image and object, writes the image, the [`AttachHeader`] (magic last), the header of the session, the [`AttachPage`].
 //! 2. It patches functions. The switch is [`MODE_OFF`]: hooks pass calls on.
 //! 3. It stores [`MODE_BEGIN`]. The first call that finds that begins the session, and stores [`MODE_EXACT`] or [`MODE_SAMPLED`].
+//!    Calls of other threads meanwhile are passed on: their blocks count as older.
 //! 4. While it records, a reader changes [`AttachPage::heartbeat`]. An agent that finds the same value for longer than [`AttachPage::patience`]
 //!    stores [`MODE_OFF`] and [`ENDED_NO_READER`].
 //! 5. To detach, the attacher stores [`MODE_OFF`], then restores the functions. The mappings stay.
@@ -319,6 +320,8 @@ pub struct AttachHeader {
     pub thread_id_offset: u64,
     /// Address of the C library's `_dl_find_object` (glibc 2.35 and later), or 0: then the agent uses the table of modules.
     pub find_object: u64,
+    /// The lowest address of the program itself, and its end: from its first mapping to its last. Both 0 if they are not known.
+    pub program: [u64; 2],
     /// The end of the main thread's stack: the value of `__libc_stack_end`, or the highest address of the mapping `[stack]`.
     pub stack_end: u64,
     /// Address of the vDSO's `__vdso_clock_gettime`, or 0: then the agent makes a system call for the time.
@@ -343,9 +346,9 @@ const _: () = {
     assert!(core::mem::offset_of!(AttachHeader, script_results) == 40);
     assert!(core::mem::offset_of!(AttachHeader, image) == 232);
     assert!(core::mem::offset_of!(AttachHeader, process) == 312);
-    assert!(core::mem::offset_of!(AttachHeader, implementation_count) == 376);
-    assert!(core::mem::offset_of!(AttachHeader, implementations) == 384);
-    assert!(core::mem::offset_of!(AttachHeader, hooks) == 3728);
+    assert!(core::mem::offset_of!(AttachHeader, implementation_count) == 392);
+    assert!(core::mem::offset_of!(AttachHeader, implementations) == 400);
+    assert!(core::mem::offset_of!(AttachHeader, hooks) == 3744);
     assert!(size_of::<AttachHeader>() == 19136);
 };
 
@@ -362,7 +365,7 @@ pub struct AttachPage {
     pub patience: AtomicU64,
     /// Changed by the reader when it finds that the process has unloaded a module.
     pub unloads: AtomicU64,
-    /// Private memory below this offset has memory that the reader has allocated. The agent uses none beyond it.
+    /// Private memory below this offset is allocated: the reader does that ahead of [`private_used`](Self::private_used).
     pub private_provided: AtomicU64,
     /// Where the image is in the process: written by the attacher.
     pub image: AtomicU64,
@@ -375,8 +378,8 @@ pub struct AttachPage {
     pub ended: AtomicU64,
     /// Private memory that is in use: offsets below this. Grows only.
     pub private_used: AtomicU64,
-    /// Private memory that was not given out because it is not provided.
-    pub private_refused: AtomicU64,
+    /// Bytes of it that the agent took before the reader had allocated them, so that they are charged to the process.
+    pub private_unprovided: AtomicU64,
     /// Frees of blocks that are older than the recording, as far as the agent can tell: those that the live table does not have. (In a recording, a reader
     /// sees them itself.)
     pub unknown_frees: AtomicU64,
@@ -479,14 +482,19 @@ pub struct AttachLayout {
 impl AttachLayout {
     /// For recording.
     pub fn for_recording(capacity: Capacity) -> Self {
-        // 4 GiB of address space beside the largest session: the index of its stacks takes most of it.
-        Self::new(capacity, None, u64::from(capacity.nodes) * 64)
+        Self::new(capacity, None, Self::private_bytes_beside(capacity))
     }
 
     /// For a live table.
     pub fn for_live(capacity: Capacity, table: TableCapacity) -> Self {
-        // Mostly for the index of blocks.
-        Self::new(capacity, Some(table), table.blocks() * 128 + u64::from(capacity.nodes) * 64)
+        // An index of blocks, and the smaller ones that it replaced.
+        Self::new(capacity, Some(table), table.blocks() * 128 + Self::private_bytes_beside(capacity))
+    }
+
+    /// Address space for an index of stacks, and for the stack and the caches that each thread remembers.
+    fn private_bytes_beside(capacity: Capacity) -> u64 {
+        const THREAD_BYTES: u64 = 2 << 20;
+        u64::from(capacity.nodes) * 64 + u64::from(capacity.rings) * THREAD_BYTES
     }
 
     fn new(capacity: Capacity, table_capacity: Option<TableCapacity>, private_bytes: u64) -> Self {

@@ -183,9 +183,9 @@ pub fn allocated(thread: &mut AgentThread, session: &Session, address: u64, size
     thread.own.stats.allocated_bytes += size;
 }
 
-/// A block is about to be freed. `expected` says that it must be in the table.
+/// A block is about to be freed. `expected` says that it must be in the table. Returns false if it is not.
 #[inline(always)]
-pub fn freeing(thread: &mut AgentThread, session: &Session, address: u64, expected: bool) {
+pub fn freeing(thread: &mut AgentThread, session: &Session, address: u64, expected: bool) -> bool {
     expect(address);
     let (shard, rest) = shard_and_rest(address);
     let gone = with_shard(session, shard, |shard| {
@@ -207,6 +207,7 @@ pub fn freeing(thread: &mut AgentThread, session: &Session, address: u64, expect
             sampling::remove(address);
         }
     }
+    gone != Some(None)
 }
 
 /// A block is about to be resized. From now on another thread may be given its address, so it is removed from the index. Its record stays.
