@@ -139,7 +139,10 @@ mod tests {
         ];
         let rows = shown(&stacks, "_PyObject_ArenaMmap");
         assert!(rows.iter().all(|row| row.starts_with("Python arena · _PyObject_ArenaMmap  ")), "{rows:?}");
-        assert!(rows[0].contains("PyList_New") && rows[1].contains("PyUnicode_New"), "{rows:?}");
+        assert!(
+            rows[0].contains("  ← gc_alloc ← new_arena") && rows[1].contains("  ← PyUnicode_New ← new_arena"),
+            "{rows:?}"
+        );
     }
 
     #[test]
