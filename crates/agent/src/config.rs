@@ -76,6 +76,22 @@ impl Config {
         self
     }
 
+    /// The same, dropping events when a ring is full, without forked children and without mappings: for an agent that was injected.
+    #[cfg(feature = "injected")]
+    pub fn lossy_without_children(self) -> Self {
+        self.lossy.store(true, Ordering::Relaxed);
+        self.follows_children.store(false, Ordering::Relaxed);
+        self.leaves_out_mappings.store(true, Ordering::Relaxed);
+        self
+    }
+
+    /// The same, with the stacks of frees.
+    #[cfg(feature = "injected")]
+    pub fn with_free_stacks(self) -> Self {
+        self.records_free_stacks.store(true, Ordering::Relaxed);
+        self
+    }
+
     /// For a process that keeps a live table of its own accord, and whose collector listens at `socket`. With an empty path there is no collector.
     pub fn for_live(counts_ticks: bool, sample_bytes: u64, most_blocks: u64, contents: bool, socket: &[u8]) -> Self {
         let config = Self::for_ourselves(counts_ticks, sample_bytes);

@@ -10,7 +10,7 @@
 //! * [`trie`]: the stack as a number;
 //! * `ring`: the record, for a reader in another process; or [`live`]: the table of live blocks, for a reader that may come at any time;
 //! * [`session`]: beginning, forking, ending. [`children`]: programs that are started, with [`executable`]. [`modules`]: the modules that addresses lie in.
-//!   [`sampling`]: recording only some blocks. [`task`]: the parts of its work that the program names.
+//!   [`switch`]: whether and what it records. [`sampling`]: recording only some blocks. [`task`]: the parts of its work that the program names.
 //!
 //! # Design
 //!
@@ -58,19 +58,25 @@
 //! ends, and for ever if nothing is recorded, the real function does the rest. A free recognizes sampled blocks by their addresses (`sampling.rs`). The
 //! weight follows from size and mean, so records carry none; files do, because other sources weigh differently.
 #![no_std]
+#![cfg_attr(feature = "injected", allow(dead_code, reason = "an injected agent begins no session by itself"))]
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 pub mod arch;
 pub mod children;
 pub mod config;
 pub mod executable;
+#[cfg(feature = "injected")]
+pub mod injected;
 pub mod live;
 mod lock;
+mod memory_source;
 pub mod modules;
 pub mod private_memory;
 mod ring;
 pub mod sampling;
 pub mod session;
+#[cfg_attr(feature = "injected", path = "switch_of_image.rs")]
+pub mod switch;
 pub mod task;
 mod thread;
 pub mod trie;
@@ -142,12 +148,19 @@ pub fn allocated(address: *mut u8, size: usize, usable: usize, caller: Caller) {
 /// A block is about to be freed.
 #[inline]
 pub fn freeing(address: *mut u8) {
-    let Some(thread) = AgentThread::current() else { return };
+    freeing_if_known(address);
+}
+
+/// The same; false if the live table does not have the block.
+#[inline(always)]
+fn freeing_if_known(address: *mut u8) -> bool {
+    let Some(thread) = AgentThread::current() else { return true };
     let session = session::session();
     thread.ring.set_busy(true);
     if session.is_live() {
-        live::freeing(thread, session, address as u64, live::settings::every_block_is_known());
-        return thread.ring.set_busy(false);
+        let known = live::freeing(thread, session, address as u64, live::settings::every_block_is_known());
+        thread.ring.set_busy(false);
+        return known;
     }
     thread.record(2, session, clock::before_next, |words, stamp| {
         // SAFETY: two words were reserved.
@@ -157,6 +170,7 @@ pub fn freeing(address: *mut u8) {
         }
     });
     thread.ring.set_busy(false);
+    true
 }
 
 /// As [`freeing`], with the stack of the caller if the recorder wants stacks of frees.
@@ -166,6 +180,17 @@ pub fn freeing_by(address: *mut u8, caller: Caller) {
         return freeing_with_stack(address, caller);
     }
     freeing(address);
+}
+
+/// As [`freeing_by`]; false if the live table does not have the block.
+#[cfg(feature = "injected")]
+#[inline]
+pub fn freeing_known_by(address: *mut u8, caller: Caller) -> bool {
+    if session::session().records_free_stacks() {
+        freeing_with_stack(address, caller);
+        return true;
+    }
+    freeing_if_known(address)
 }
 
 #[inline(never)]
@@ -199,7 +224,7 @@ pub fn allocated_at(address: u64, size: u64, node: u32) {
 #[cold]
 pub fn freeing_older(address: *mut u8) {
     if live::settings::knows_exact_blocks() {
-        with_thread(|thread, session| live::freeing(thread, session, address as u64, false));
+        with_thread(|thread, session| _ = live::freeing(thread, session, address as u64, false));
     }
 }
 

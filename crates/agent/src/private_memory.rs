@@ -11,7 +11,7 @@
 //! free after they were emptied.
 
 use crate::lock::Lock;
-use crate::{session, sys};
+use crate::{memory_source, session};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU64, Ordering};
 pub use highwater_shm::agent_memory_v1::AreaUse;
@@ -83,14 +83,14 @@ pub unsafe fn give_back(memory: *mut u8, bytes: usize) {
         // SAFETY: the caller's.
         return unsafe { give_back_area(memory, bytes) };
     }
-    sys::give_back_pages(memory, pages * PAGE);
+    memory_source::give_back_pages(memory, pages * PAGE);
     with_areas(|areas| areas.give_back(memory, pages));
 }
 
 /// An area of its own, without a lock.
 pub fn take_area(bytes: usize, used_for: AreaUse) -> Option<*mut u8> {
     let bytes = bytes.next_multiple_of(PAGE);
-    let memory = sys::map_private(bytes)?;
+    let memory = memory_source::map_private(bytes)?;
     list(memory, bytes, used_for);
     Some(memory)
 }
@@ -103,7 +103,7 @@ pub unsafe fn give_back_area(memory: *mut u8, bytes: usize) {
     let bytes = bytes.next_multiple_of(PAGE);
     let entry = LIST.remove(memory as u64, bytes as u64);
     // SAFETY: the caller's.
-    unsafe { sys::unmap(memory, bytes) };
+    unsafe { memory_source::unmap(memory, bytes) };
     pass_on(entry);
 }
 
@@ -147,16 +147,17 @@ impl Areas {
 
     /// Reserves an area that has room for `pages`.
     fn add(&mut self, pages: usize, used_for: AreaUse) -> Option<&mut Area> {
-        let first = if sys::limits_address_space() { FIRST_PAGES_IF_LIMITED } else { FIRST_PAGES };
+        let first = if memory_source::limits_address_space() { FIRST_PAGES_IF_LIMITED } else { FIRST_PAGES };
         let least = pages + 1;
         let usual =
             (first << (self.count / AREAS_OF_A_SIZE).min(MOST_AREAS.ilog2() as usize)).min(MOST_PAGES).max(least);
         let area = self.areas.get_mut(self.count)?;
-        let (start, pages) = [usual, least].into_iter().find_map(|pages| Some((sys::reserve(pages * PAGE)?, pages)))?;
+        let (start, pages) =
+            [usual, least].into_iter().find_map(|pages| Some((memory_source::reserve(pages * PAGE)?, pages)))?;
         *area = Area { start, pages, open: 0, used_for };
         if !area.open(1) {
             // SAFETY: just reserved, and not listed.
-            unsafe { sys::unmap(start, pages * PAGE) };
+            unsafe { memory_source::unmap(start, pages * PAGE) };
             return None;
         }
         area.word(0).store(1, Ordering::Relaxed);
@@ -213,7 +214,7 @@ impl Area {
         let some_more = end.next_multiple_of(PAGES_AT_ONCE).min(self.pages);
         let opened = [some_more, end].into_iter().find(|&end| {
             let bytes = (end - self.open) * PAGE;
-            sys::make_accessible(self.start.wrapping_add(self.open * PAGE), bytes)
+            memory_source::make_accessible(self.start.wrapping_add(self.open * PAGE), bytes)
         });
         self.open = opened.unwrap_or(self.open);
         opened.is_some()

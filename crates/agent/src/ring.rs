@@ -81,7 +81,9 @@ impl RingWriter {
     /// Up to where the ring has memory, counted as `tail` is. A lossy program never waits: it touches new memory itself.
     fn provided(&self, session: &Session) -> u64 {
         let provided = u64::from(self.header.provided.load(Ordering::SeqCst)).max(PROVIDED_FIRST);
-        let is_bounded = session.header().provides.load(Ordering::Relaxed) != 0 && !session.is_lossy();
+        // An injected agent takes none, even before its reader says so: its process did not ask for it.
+        let is_bounded =
+            cfg!(feature = "injected") || session.header().provides.load(Ordering::Relaxed) != 0 && !session.is_lossy();
         if is_bounded && provided < self.size { provided } else { u64::MAX }
     }
 

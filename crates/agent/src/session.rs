@@ -10,6 +10,8 @@
 use crate::config::Config;
 use crate::live::{self, Beginning};
 use crate::private_memory::{self, AreaUse};
+pub use crate::switch::{AgentMode, mode};
+use crate::switch::{prepare_switch, set_mode};
 use crate::unwind::{objects, rules};
 use crate::{children, executable, modules, sampling, sys, task, thread, tls, trie};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -22,50 +24,11 @@ use highwater_shm::stacks_v1::TrieNode;
 use highwater_shm::table_v1::TableCapacity;
 use highwater_shm::unrecorded_v1::Reason;
 
-/// What a process does with its allocations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum AgentMode {
-    /// Not decided yet: the process has just started, or was just forked.
-    New = 0,
-    /// Records nothing.
-    Off = 1,
-    /// Records every allocation.
-    Exact = 2,
-    /// Records a sample of the allocations.
-    Sampled = 3,
-}
-
-/// The page that the kernel wipes on fork.
-#[repr(C)]
-struct Switch {
-    mode: AtomicU32,
-}
-
 /// How long the program waits for a connection to its recorder. The recorder started the program and accepts every connection.
 const RECORDER_PATIENCE_NS: u64 = 10_000_000_000;
 
-static FIRST_SWITCH: Switch = Switch { mode: AtomicU32::new(0) };
-static SWITCH: AtomicPtr<Switch> = AtomicPtr::new((&raw const FIRST_SWITCH).cast_mut());
 static SESSION: Session = Session::new();
 static BEGINNING: AtomicBool = AtomicBool::new(false);
-
-/// The mode of this process.
-#[inline(always)]
-pub fn mode() -> AgentMode {
-    // SAFETY: points to a switch at all times.
-    match unsafe { (*SWITCH.load(Ordering::Relaxed)).mode.load(Ordering::Relaxed) } {
-        0 => AgentMode::New,
-        2 => AgentMode::Exact,
-        3 => AgentMode::Sampled,
-        _ => AgentMode::Off,
-    }
-}
-
-fn set_mode(mode: AgentMode) {
-    // SAFETY: as above.
-    unsafe { (*SWITCH.load(Ordering::Relaxed)).mode.store(mode as u32, Ordering::Release) };
-}
 
 /// Not zero if an allocation can be ignored until the thread's countdown ends.
 pub static PASS_ALLOCATIONS: AtomicU8 = AtomicU8::new(0);
@@ -176,6 +139,22 @@ impl Session {
     /// A ring's memory.
     pub fn ring_data(&self, ring: u32) -> *mut u64 {
         self.at(self.capacity().ring_data(ring)).cast()
+    }
+
+    fn take_settings(&self, config: &Config, reader: SessionReader, capacity: Capacity) {
+        self.process.store(sys::process_id(), Ordering::Relaxed);
+        self.reader.store(reader as u32, Ordering::Relaxed);
+        self.live.store(reader == SessionReader::Collector, Ordering::Relaxed);
+        self.lossy.store(config.is_lossy(), Ordering::Relaxed);
+        self.follows_children.store(config.follows_children(), Ordering::Relaxed);
+        self.records_mappings.store(config.records_mappings(), Ordering::Relaxed);
+        // A live table has no record of a free.
+        self.records_free_stacks.store(config.records_free_stacks() && !config.is_live(), Ordering::Relaxed);
+        self.rings.store(capacity.rings, Ordering::Relaxed);
+        self.nodes.store(capacity.nodes, Ordering::Relaxed);
+        self.stacks.store(capacity.stacks(), Ordering::Relaxed);
+        self.modules.store(capacity.modules(), Ordering::Relaxed);
+        self.counts_ticks.store(config.counts_ticks(), Ordering::Relaxed);
     }
 
     fn capacity(&self) -> Capacity {
@@ -293,6 +272,9 @@ impl Session {
         if self.reader.load(Ordering::Relaxed) == SessionReader::Ourselves as u32 {
             return true;
         }
+        #[cfg(feature = "injected")]
+        return crate::injected::has_reader();
+        #[cfg(not(feature = "injected"))]
         match sys::connect(self.config.socket(), RECORDER_PATIENCE_NS) {
             Ok(socket) => {
                 sys::close(socket);
@@ -536,26 +518,9 @@ fn begin(config: &Config, reader: SessionReader, forked_from: u32) -> bool {
         return false;
     };
     let session = &SESSION;
-    session.process.store(sys::process_id(), Ordering::Relaxed);
-    session.reader.store(reader as u32, Ordering::Relaxed);
-    session.live.store(is_live, Ordering::Relaxed);
-    session.lossy.store(config.is_lossy(), Ordering::Relaxed);
-    session.follows_children.store(config.follows_children(), Ordering::Relaxed);
-    session.records_mappings.store(config.records_mappings(), Ordering::Relaxed);
-    // A live table has no record of a free.
-    session.records_free_stacks.store(config.records_free_stacks() && !config.is_live(), Ordering::Relaxed);
+    session.take_settings(config, reader, shared.capacity);
     describe(session, config, shared.capacity);
-    objects::prepare();
-    modules::prepare();
-    thread::prepare();
-    task::prepare();
-    // The settings of a live process may switch to sampling at any time.
-    let ready = rules::prepare() && trie::prepare(session) && sampling::prepare(config.sample_bytes(), is_live);
-    if forked_from != 0 {
-        // Modules must be announced again, and an address with a cached rule would not announce its module.
-        rules::forget();
-    }
-    let ready = ready && prepare_switch();
+    let ready = prepare_parts(session, config, forked_from);
     let begun = match reader {
         SessionReader::Ourselves => ready,
         SessionReader::Recorder => ready && send_hello(config, forked_from, Some(shared.memory), None),
@@ -569,6 +534,71 @@ fn begin(config: &Config, reader: SessionReader, forked_from: u32) -> bool {
         private_memory::list_in(session.header());
         session.dormant.store(config.is_dormant(), Ordering::Relaxed);
         switch_to(if config.is_dormant() { AgentMode::Off } else { config.recording_mode() });
+    }
+    begun
+}
+
+/// Prepares everything that records, in memory that is there. False if there is no private memory.
+fn prepare_parts(session: &Session, config: &Config, forked_from: u32) -> bool {
+    objects::prepare();
+    modules::prepare();
+    thread::prepare();
+    task::prepare();
+    // The settings of a live process may switch to sampling at any time.
+    let ready =
+        rules::prepare() && trie::prepare(session) && sampling::prepare(config.sample_bytes(), session.is_live());
+    if forked_from != 0 {
+        // Modules must be announced again, and an address with a cached rule would not announce its module.
+        rules::forget();
+    }
+    ready && prepare_switch()
+}
+
+/// Begins the session that an attacher has prepared: the memory is there, and its header is written. Returns the new mode.
+#[cfg(feature = "injected")]
+pub fn begin_attached(
+    header: &highwater_shm::attach_v1::AttachHeader,
+    page: &highwater_shm::attach_v1::AttachPage,
+) -> AgentMode {
+    use highwater_shm::attach_v1::SESSION as SESSION_AT;
+    if BEGINNING.swap(true, Ordering::Acquire) {
+        // Another thread is in here.
+        return AgentMode::Off;
+    }
+    if mode() != AgentMode::New {
+        BEGINNING.store(false, Ordering::Release);
+        return mode();
+    }
+    let (session, config) = (&SESSION, &SESSION.config);
+    crate::injected::configure(config, header);
+    let capacity = Capacity { rings: header.rings as u32, nodes: header.nodes as u32 };
+    let reader = if config.is_live() { SessionReader::Collector } else { SessionReader::Recorder };
+    session.base.store((header.shared + SESSION_AT) as *mut u8, Ordering::Relaxed);
+    session.bytes.store(header.private - SESSION_AT, Ordering::Relaxed);
+    session.take_settings(config, reader, capacity);
+    session.start.store(session.header().start.load(Ordering::Acquire), Ordering::Relaxed);
+    let table = TableCapacity { shard_records: header.shard_records as u32, threads: header.table_threads as u32 };
+    let begun = prepare_parts(session, config, 0) && (!config.is_live() || begin_attached_table(config, header, table));
+    page.begun.store(if begun { 1 } else { 2 }, Ordering::Release);
+    if begun {
+        private_memory::list_in(session.header());
+    }
+    switch_to(if begun { config.recording_mode() } else { AgentMode::Off });
+    BEGINNING.store(false, Ordering::Release);
+    mode()
+}
+
+#[cfg(feature = "injected")]
+fn begin_attached_table(
+    config: &Config,
+    header: &highwater_shm::attach_v1::AttachHeader,
+    capacity: TableCapacity,
+) -> bool {
+    let control = header.shared + highwater_shm::attach_v1::CONTROL;
+    let begun =
+        live::begin((header.shared + header.table) as *mut u8, control as *mut u8, &beginning(config, capacity, 0));
+    if begun {
+        live::settings::note_unknown_blocks();
     }
     begun
 }
@@ -630,17 +660,7 @@ fn map_as_base(name: &core::ffi::CStr, bytes: u64) -> Option<sys::Descriptor> {
 fn begin_table(config: &Config, shared: &SharedMemory, forked_from: u32) -> bool {
     let Some((control, page)) = shared.control else { return false };
     let (start, _) = live::layout(&shared.capacity, &shared.table);
-    let beginning = Beginning {
-        capacity: shared.table,
-        limit: config.most_blocks(),
-        sample_bytes: config.sample_bytes(),
-        contents: config.allows_contents(),
-        usable_sizes: config.knows_usable_sizes(),
-        forked: forked_from != 0,
-        no_args: config.leaves_out_arguments(),
-        socket: config.socket(),
-    };
-    let begun = live::begin(SESSION.at(start), page, &beginning);
+    let begun = live::begin(SESSION.at(start), page, &beginning(config, shared.table, forked_from));
     if begun {
         if forked_from != 0 {
             live::settings::note_unknown_blocks();
@@ -650,12 +670,20 @@ fn begin_table(config: &Config, shared: &SharedMemory, forked_from: u32) -> bool
     begun
 }
 
+fn beginning(config: &Config, capacity: TableCapacity, forked_from: u32) -> Beginning<'_> {
+    Beginning {
+        capacity,
+        limit: config.most_blocks(),
+        sample_bytes: config.sample_bytes(),
+        contents: config.allows_contents(),
+        usable_sizes: config.knows_usable_sizes(),
+        forked: forked_from != 0,
+        no_args: config.leaves_out_arguments(),
+        socket: config.socket(),
+    }
+}
+
 fn describe(session: &Session, config: &Config, capacity: Capacity) {
-    session.rings.store(capacity.rings, Ordering::Relaxed);
-    session.nodes.store(capacity.nodes, Ordering::Relaxed);
-    session.stacks.store(capacity.stacks(), Ordering::Relaxed);
-    session.modules.store(capacity.modules(), Ordering::Relaxed);
-    session.counts_ticks.store(config.counts_ticks(), Ordering::Relaxed);
     session.start.store(0, Ordering::Relaxed);
     let start = crate::clock::now(session);
     session.start.store(start, Ordering::Relaxed);
@@ -668,20 +696,6 @@ fn describe(session: &Session, config: &Config, capacity: Capacity) {
     header.ring_capacity.store(capacity.rings, Ordering::Relaxed);
     header.node_capacity.store(capacity.nodes, Ordering::Relaxed);
     header.magic.store(MAGIC, Ordering::Release);
-}
-
-/// Moves the switch to a page that the kernel wipes on fork.
-fn prepare_switch() -> bool {
-    const PAGE: usize = 4096;
-    if SWITCH.load(Ordering::Relaxed) != (&raw const FIRST_SWITCH).cast_mut() {
-        return true;
-    }
-    let Some(page) = private_memory::take(PAGE, AreaUse::Various) else { return false };
-    if !sys::wipe_on_fork(page, PAGE) {
-        return false;
-    }
-    SWITCH.store(page.cast(), Ordering::Release);
-    true
 }
 
 /// The parent in the text of `/proc/PID/stat`: the second field after the program's name, which is in parentheses and may contain anything; 0 if it

@@ -7,7 +7,7 @@
 use crate::lock::Lock;
 use crate::private_memory::{self, AreaUse};
 use crate::session::Session;
-use crate::{modules, sys};
+use crate::{memory_source, modules};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use highwater_shm::stacks_v1::TrieNode;
 
@@ -46,7 +46,7 @@ impl TrieIndex {
     /// SAFETY: `index` was made by `with_slots`, and no thread finds it any more.
     unsafe fn retire(index: *mut Self) {
         // SAFETY: the caller's.
-        sys::give_back_pages(index.cast(), Self::bytes(unsafe { (*index).mask } + 1).next_multiple_of(4096));
+        memory_source::give_back_pages(index.cast(), Self::bytes(unsafe { (*index).mask } + 1).next_multiple_of(4096));
     }
 
     /// Empties the index. A thread that reads it at the same time finds what was there or nothing.
@@ -60,7 +60,10 @@ impl TrieIndex {
             let slots = (*index).mask + 1;
             (0..slots.min(IN_FIRST_PAGE)).for_each(|at| Self::slot(index, at).store(0, Ordering::Relaxed));
             (*index).used = 0;
-            sys::give_back_pages(index.cast::<u8>().add(4096), Self::bytes(slots).next_multiple_of(4096) - 4096);
+            memory_source::give_back_pages(
+                index.cast::<u8>().add(4096),
+                Self::bytes(slots).next_multiple_of(4096) - 4096,
+            );
         }
     }
 

@@ -16,10 +16,11 @@ unsafe impl Send for SharedMapping {}
 unsafe impl Sync for SharedMapping {}
 
 impl SharedMapping {
-    /// Maps the first bytes of an object.
-    pub fn new(object: impl AsFd, bytes: usize, protection: ProtFlags) -> rustix::io::Result<Self> {
+    /// Maps bytes of an object, from `offset` on.
+    pub fn new(object: impl AsFd, offset: u64, bytes: usize, protection: ProtFlags) -> rustix::io::Result<Self> {
         // SAFETY: a new mapping, at an address that the kernel chooses.
-        let base = unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, object, 0)? };
+        let base =
+            unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, object, offset)? };
         Ok(Self { base: base.cast(), bytes })
     }
 

@@ -10,16 +10,18 @@ use crate::mapping::SharedMapping;
 use highwater_clock::Counter;
 use highwater_model::AddressSpace;
 use highwater_session::{Refused, SessionMemory, Stamps};
+use highwater_shm::attach_v1::{AttachLayout, CONTROL, SESSION};
 use highwater_shm::control_v1::{CONTROL_BYTES, ControlPage};
 use highwater_shm::session_v1::{Capacity, Header, MAGIC};
 use highwater_shm::stacks_v1::TrieNode;
 use highwater_shm::table_v1::{
-    self, ALIGNMENT, BLOCK_SHARDS, CHUNK, COUNTS, Count, HEADER_BYTES, MAPPINGS, MOST_RATES, SHARDS, TableCapacity,
-    TableHeader, TableRecord, TableShard, ThreadEntry,
+    self, BLOCK_SHARDS, CHUNK, COUNTS, Count, HEADER_BYTES, MAPPINGS, MOST_RATES, SHARDS, TableCapacity, TableHeader,
+    TableRecord, TableShard, ThreadEntry,
 };
 use rustix::fs::SealFlags;
 use rustix::mm::ProtFlags;
 use std::fmt;
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -90,8 +92,32 @@ impl LiveTable {
         if bytes < size_of::<Header>() as u64 || control_bytes != CONTROL_BYTES {
             return Err(Refused::NotOurs);
         }
-        let mapping =
-            SharedMapping::new(&memory, usize::try_from(bytes).map_err(|_| Refused::NotOurs)?, ProtFlags::READ)?;
+        let control = SharedMapping::new(&control, 0, CONTROL_BYTES as usize, ProtFlags::READ | ProtFlags::WRITE)?;
+        Self::open_part(memory, 0..bytes, identity, control, counter)
+    }
+
+    /// Maps the table that an injected agent keeps in the object that its attacher made. Refused until the agent has begun.
+    pub fn open_attached(object: OwnedFd, layout: &AttachLayout, counter: Option<Counter>) -> Result<Self, Refused> {
+        let (bytes, identity) = sealed_size(&object)?;
+        if bytes != layout.bytes() || layout.table_capacity.is_none() {
+            return Err(Refused::NotOurs);
+        }
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let control = SharedMapping::new(&object, CONTROL, CONTROL_BYTES as usize, protection)?;
+        Self::open_part(object, SESSION..layout.private, identity, control, counter)
+    }
+
+    /// `part` of the object begins with a session.
+    fn open_part(
+        memory: OwnedFd,
+        part: Range<u64>,
+        identity: (u64, u64),
+        control: SharedMapping,
+        counter: Option<Counter>,
+    ) -> Result<Self, Refused> {
+        let bytes = part.end - part.start;
+        let length = usize::try_from(bytes).map_err(|_| Refused::NotOurs)?;
+        let mapping = SharedMapping::new(&memory, part.start, length, ProtFlags::READ)?;
         // SAFETY: a header is atomics.
         let header = &unsafe { mapping.slice::<Header>(0, 1) }[0];
         let session_capacity = Capacity {
@@ -101,13 +127,12 @@ impl LiveTable {
         if header.magic.load(Ordering::Acquire) != MAGIC || !session_capacity.is_sound() {
             return Err(Refused::NotOurs);
         }
-        let start = session_capacity.bytes().next_multiple_of(ALIGNMENT);
+        let start = TableCapacity::start_after(&session_capacity);
         let capacity = table_capacity(&mapping, start, bytes).ok_or(Refused::NotOurs)?;
         // SAFETY: the memory stays mapped as long as the table that is made here owns both; no code stores through the session.
         let session = unsafe { SessionMemory::of_ourselves(mapping.base(), session_capacity.bytes()) };
         let session = session.ok_or(Refused::NotOurs)?;
         let stamps = Stamps::of(session.header(), counter).ok_or(Refused::NoClock)?;
-        let control = SharedMapping::new(&control, CONTROL_BYTES as usize, ProtFlags::READ | ProtFlags::WRITE)?;
         Ok(Self {
             session,
             stamps,

@@ -8,9 +8,9 @@ use crate::resident::RssEvery;
 use crate::stream::{Namer, StreamTo, Streaming, Wire, spawn};
 use highwater_clock::{Counter, Measurement};
 use highwater_model::program_name;
-use highwater_session::allocator_of;
 use highwater_session::{AGENT_VARIABLE, AgentConfig};
 use highwater_session::{Reason, UnrecordedPrograms};
+use highwater_session::{SessionMemory, allocator_of};
 use highwater_store::is_special;
 use highwater_symbols::{DebuginfodServers, Symbolizer};
 use rustix::event::{PollFd, PollFlags};
@@ -362,28 +362,56 @@ impl Recorder {
             // Clients get the program itself, and programs that it executes in its place, not its children.
             return shared.header().stop.store(1, Ordering::Release);
         }
-        let process = pid_of(pid).and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
-        self.replaced(pid);
-        let is_first = Some(pid) == self.main && !self.main_has_begun;
-        self.main_has_begun |= is_first;
-        let about = RecordedProcess {
+        let parent = match (hello.forked_from, parent_of(pid)) {
+            // It is gone already. What it says of its parent counts if it has the same process ids as the recorder.
+            (0, 0) if hello.pid == pid => hello.parent,
+            (0, parent) => parent,
+            (forked_from, _) => forked_from,
+        };
+        let late = self.options.late || is_on_demand(self.streams.as_ref());
+        let about =
+            RecordedProcess { forked: hello.forked_from != 0, ..self.about(executable, command, pid, parent, late) };
+        self.begin_recording(shared, about);
+    }
+
+    /// Records a process that runs already, into which an agent was injected. It becomes the main program. `counter` is what its agent stamps with.
+    pub fn record_attached(&mut self, pid: u32, shared: SessionMemory, counter: Option<Counter>) {
+        let _ = self.counter.set(counter);
+        self.main = Some(pid);
+        let executable = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let arguments = arguments.split(|&byte| byte == 0).map(|text| String::from_utf8_lossy(text).into_owned());
+        let shown = if self.options.no_args { 1 } else { usize::MAX };
+        let mut command: Vec<String> = arguments.take(shown).collect();
+        if command.last().is_some_and(String::is_empty) {
+            command.pop();
+        }
+        let about = self.about(executable.to_string_lossy().into_owned(), command, pid, parent_of(pid), true);
+        self.begin_recording(shared, about);
+    }
+
+    fn about(&self, executable: String, command: Vec<String>, pid: u32, parent: u32, late: bool) -> RecordedProcess {
+        RecordedProcess {
             executable,
             command,
             pid,
-            parent: match (hello.forked_from, parent_of(pid)) {
-                // It is gone already. What it says of its parent counts if it has the same process ids as the recorder.
-                (0, 0) if hello.pid == pid => hello.parent,
-                (0, parent) => parent,
-                (forked_from, _) => forked_from,
-            },
-            forked: hello.forked_from != 0,
-            late: self.options.late || is_on_demand(self.streams.as_ref()),
+            parent,
+            forked: false,
+            late,
             usable_sizes: true,
             sample_rate: self.options.sample_rate,
             context: self.options.context.clone(),
             flush_every: FLUSH_EVERY,
             rss_every: self.options.rss_every,
-        };
+        }
+    }
+
+    fn begin_recording(&mut self, shared: SessionMemory, about: RecordedProcess) {
+        let pid = about.pid;
+        let process = pid_of(pid).and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
+        self.replaced(pid);
+        let is_first = Some(pid) == self.main && !self.main_has_begun;
+        self.main_has_begun |= is_first;
         let file = if is_first {
             Ok(self.options.output.clone().zip(self.options.output_file.take()))
         } else {

@@ -4,13 +4,15 @@
 //! [`SessionMemory`] maps it and checks everything that it reads there; [`Stamps`] turns its clock into times, [`SessionNames`] its numbers into modules and stacks of a
 //! catalog. The recorder and the collector build on these, and neither needs the other.
 //!
-//! [`AgentConfig`] is the configuration with which agents are started; [`Reason`] says why a process is not recorded.
+//! [`AttachedMemory`] is the memory of an agent that was injected into a running process. [`AgentConfig`] is the configuration with which agents are started; [`Reason`] says why a process is not recorded.
 
 mod agent_config;
 mod allocator_of;
+mod attached;
 mod ended_first;
 mod file_code;
 mod jit_names;
+mod module_watch;
 mod names;
 mod perf_map_file;
 mod provided;
@@ -21,7 +23,9 @@ mod unrecorded;
 
 pub use agent_config::{AGENT_VARIABLE, AgentConfig};
 pub use allocator_of::allocator_of;
+pub use attached::{AttachedCounts, AttachedEnd, AttachedMemory, READER_PATIENCE};
 pub use ended_first::be_ended_first;
+pub use module_watch::ModuleWatch;
 pub use names::SessionNames;
 pub use perf_map_file::PerfMapFile;
 pub use provided::Used;

@@ -27,6 +27,8 @@ pub struct Used {
 /// An agent's memory, and how much of each part was provided.
 pub struct Provided {
     object: OwnedFd,
+    /// Where the session begins in the object.
+    start: u64,
     capacity: Capacity,
     rings: Vec<u64>,
     ring_headers: u64,
@@ -37,7 +39,12 @@ pub struct Provided {
 impl Provided {
     /// For new memory, of which nothing was written yet.
     pub fn new(object: OwnedFd, capacity: Capacity) -> Self {
-        let provided = Self { object, capacity, rings: Vec::new(), ring_headers: 0, nodes: 0, modules: 0 };
+        Self::at(object, 0, capacity)
+    }
+
+    /// The same for a session that begins at `start` in the object.
+    pub fn at(object: OwnedFd, start: u64, capacity: Capacity) -> Self {
+        let provided = Self { object, start, capacity, rings: Vec::new(), ring_headers: 0, nodes: 0, modules: 0 };
         provided.take(0, HEADER_BYTES);
         provided
     }
@@ -77,6 +84,6 @@ impl Provided {
 
     /// If that fails, the program takes the memory itself, as soon as it writes there.
     fn take(&self, start: u64, length: u64) {
-        let _ = rustix::fs::fallocate(&self.object, FallocateFlags::empty(), start, length);
+        let _ = rustix::fs::fallocate(&self.object, FallocateFlags::empty(), self.start + start, length);
     }
 }

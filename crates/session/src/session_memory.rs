@@ -126,6 +126,31 @@ impl SessionMemory {
         Some(shared)
     }
 
+    /// Maps the part of an attacher's object that is the session: at `offset`, and as long as the capacity says. The attacher, which is not the program, knows the
+    /// capacity, and has seen that the object cannot change its size.
+    pub fn open_part(object: impl AsFd, offset: u64, capacity: Capacity) -> Result<Self, Refused> {
+        let size = u64::try_from(rustix::fs::fstat(&object)?.st_size).map_err(|_| Refused::NotOurs)?;
+        if !rustix::fs::fcntl_get_seals(&object)?.contains(SealFlags::SHRINK | SealFlags::GROW) {
+            return Err(Refused::NotSealed);
+        }
+        let bytes = usize::try_from(capacity.bytes()).map_err(|_| Refused::NotOurs)?;
+        if offset.checked_add(capacity.bytes()).is_none_or(|end| end > size) {
+            return Err(Refused::NotOurs);
+        }
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping wherever the kernel likes.
+        let base =
+            unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, &object, offset)? };
+        let mut shared = Self { base: base.cast(), bytes, capacity, is_mapped_by_us: true, provided: None };
+        if shared.checked_capacity() != Some(capacity) {
+            return Err(Refused::NotOurs);
+        }
+        let object = object.as_fd().try_clone_to_owned().ok();
+        shared.provided = object.map(|object| Box::new(Mutex::new(Provided::at(object, offset, capacity))));
+        shared.keep_ahead();
+        Ok(shared)
+    }
+
     fn checked_capacity(&self) -> Option<Capacity> {
         let header = self.header();
         let capacity = Capacity {

@@ -16,11 +16,14 @@
 //! * [`table_v1`]: its live blocks, and the protocol by which they are read at one instant;
 //! * [`control_v1`]: the page with which the collector makes that instant;
 //! * [`live_hello_v1`]: how it registers.
+//!
+//! * [`attach_v1`]: how an agent is injected into a process that runs already.
 #![cfg_attr(not(loom), no_std)]
 #![forbid(unsafe_code)]
 
 pub mod agent_memory_v1;
 mod atomic;
+pub mod attach_v1;
 pub mod control_v1;
 pub mod hello_v1;
 pub mod live_hello_v1;

@@ -27,6 +27,7 @@
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::control_v1::Word;
+use crate::session_v1::Capacity;
 
 /// The first word of the table's header.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HWtbl_v1");
@@ -444,6 +445,11 @@ impl TableCapacity {
     /// Whether a reader accepts it.
     pub fn is_sound(&self) -> bool {
         (1..=1 << 23).contains(&self.shard_records) && (2..=MOST_THREADS).contains(&self.threads)
+    }
+
+    /// Where the table begins in the memory of a live process: after the session.
+    pub fn start_after(session: &Capacity) -> u64 {
+        session.bytes().next_multiple_of(ALIGNMENT)
     }
 
     /// The number of blocks it can hold.

@@ -5,7 +5,7 @@
 
 use crate::lock::Lock;
 use crate::private_memory::{self, AreaUse};
-use crate::sys;
+use crate::{memory_source, sys};
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use highwater_shm::table_v1::BLOCK_SHARDS;
@@ -97,7 +97,7 @@ pub fn leave(shard: u32, level: u32) {
         let after_left = level >= PAGE_LEVEL && (shard == last || has_left(shard + 1, level));
         let start = if before_left { start & !(PAGE - 1) } else { start };
         let end = if after_left { end.next_multiple_of(PAGE) } else { end };
-        sys::give_back_pages(arena.wrapping_add(start), end - start);
+        memory_source::give_back_pages(arena.wrapping_add(start), end - start);
     }
     // The last one of all: no other shard is still giving pages of this arena back.
     if LEFT_COUNTS[level as usize].fetch_add(1, Ordering::AcqRel) == BLOCK_SHARDS - 1 {

@@ -25,8 +25,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use highwater_shm::control_v1::{CONTROL_BYTES, ControlPage};
 use highwater_shm::session_v1::Capacity;
 use highwater_shm::table_v1::{
-    ALIGNMENT, BLOCK_SHARDS, Count, FLAG_CONTENTS, FLAG_FORKED, FLAG_NO_ARGS, FLAG_USABLE_SIZES, MAGIC, MAPPINGS,
-    SHARDS, STAMP_SHIFT, TableBlock, TableCapacity, TableHeader, TableShard, ThreadEntry, socket_mark,
+    BLOCK_SHARDS, Count, FLAG_CONTENTS, FLAG_FORKED, FLAG_NO_ARGS, FLAG_USABLE_SIZES, MAGIC, MAPPINGS, SHARDS,
+    STAMP_SHIFT, TableBlock, TableCapacity, TableHeader, TableShard, ThreadEntry, socket_mark,
 };
 pub use index::expect;
 use index::shard_and_rest;
@@ -71,7 +71,7 @@ pub struct Stats {
 
 /// Where the table begins in the memory of a live process, and the size of the whole memory.
 pub fn layout(capacity: &Capacity, table: &TableCapacity) -> (u64, u64) {
-    let start = capacity.bytes().next_multiple_of(ALIGNMENT);
+    let start = TableCapacity::start_after(capacity);
     (start, start + table.bytes())
 }
 
@@ -183,9 +183,9 @@ pub fn allocated(thread: &mut AgentThread, session: &Session, address: u64, size
     thread.own.stats.allocated_bytes += size;
 }
 
-/// A block is about to be freed. `expected` says that it must be in the table.
+/// A block is about to be freed. `expected` says that it must be in the table. Returns false if it is not.
 #[inline(always)]
-pub fn freeing(thread: &mut AgentThread, session: &Session, address: u64, expected: bool) {
+pub fn freeing(thread: &mut AgentThread, session: &Session, address: u64, expected: bool) -> bool {
     expect(address);
     let (shard, rest) = shard_and_rest(address);
     let gone = with_shard(session, shard, |shard| {
@@ -207,6 +207,7 @@ pub fn freeing(thread: &mut AgentThread, session: &Session, address: u64, expect
             sampling::remove(address);
         }
     }
+    gone != Some(None)
 }
 
 /// A block is about to be resized. From now on another thread may be given its address, so it is removed from the index. Its record stays.

@@ -12,9 +12,21 @@ const PAGE: u64 = 4096;
 /// The maximum number of pages by which a window grows at once: a larger distance means another stack.
 const MOST_PAGES: u64 = 1 << 14;
 
+#[cfg(not(feature = "injected"))]
 unsafe extern "C" {
     /// The first word of the program's stack, set by the loader.
     static __libc_stack_end: *const u8;
+}
+
+/// The end of the main thread's stack.
+fn main_stack_end() -> u64 {
+    #[cfg(feature = "injected")]
+    return crate::injected::header().stack_end;
+    // SAFETY: set by the loader before anything else runs.
+    #[cfg(not(feature = "injected"))]
+    unsafe {
+        __libc_stack_end as u64
+    }
 }
 
 /// The readable part of a thread's own stack: `low .. top`.
@@ -30,12 +42,7 @@ pub struct StackWindow {
 impl StackWindow {
     /// The window of the calling thread, empty for now.
     pub fn of_this_thread(is_main: bool) -> Self {
-        let top = if is_main {
-            // SAFETY: set by the loader before anything else runs.
-            unsafe { __libc_stack_end as u64 }
-        } else {
-            tls::thread_pointer()
-        } & !7;
+        let top = if is_main { main_stack_end() } else { tls::thread_pointer() } & !7;
         Self { low: Cell::new(top), top, other_page: Cell::new(0), left: Cell::new(false) }
     }
 

@@ -95,6 +95,7 @@ pub unsafe fn find_symbol(handle: *mut c_void, name: &CStr) -> *mut c_void {
 }
 
 /// Asks the loader once whether it can find objects without a lock, and where the program itself is.
+#[cfg(not(feature = "injected"))]
 pub fn prepare() {
     // SAFETY: a lookup by name.
     let found = unsafe { find_symbol(core::ptr::null_mut(), c"_dl_find_object") };
@@ -104,6 +105,16 @@ pub fn prepare() {
     }
     // SAFETY: the callback takes no data.
     unsafe { dl_iterate_phdr(note_program, core::ptr::null_mut()) };
+}
+
+/// Takes what the attacher has found out.
+#[cfg(feature = "injected")]
+pub fn prepare() {
+    let header = crate::injected::header();
+    FIND_OBJECT.store(header.find_object as *mut c_void, Ordering::Relaxed);
+    for (bound, found) in PROGRAM.iter().zip(header.program) {
+        bound.store(found, Ordering::Relaxed);
+    }
 }
 
 /// Finds the program itself by what the kernel gave it: a statically linked program allocates before its C library's list is complete.
@@ -159,8 +170,15 @@ fn find_in_static_program(pc: u64) -> Option<LoadedModule> {
 
 /// The module that `pc` lies in.
 pub fn find(pc: u64) -> Option<LoadedModule> {
+    #[cfg(feature = "injected")]
+    if let Some(own) = attached::find_own(pc) {
+        return Some(own);
+    }
     let find_object = FIND_OBJECT.load(Ordering::Relaxed);
     if find_object.is_null() {
+        #[cfg(feature = "injected")]
+        return attached::find(pc);
+        #[cfg(not(feature = "injected"))]
         return find_in_static_program(pc).or_else(|| find_in_list(pc));
     }
     // SAFETY: the symbol of that name has this type; all-zero is a valid result to be filled in.
@@ -176,6 +194,47 @@ pub fn find(pc: u64) -> Option<LoadedModule> {
         let (start, end) = if is_program { (first, last) } else { (found.map_start, found.map_end) };
         let tables = UnwindTables { start, end, header: found.eh_frame_header };
         Some(LoadedModule { tables, bias: link_map.bias, path: link_map.path })
+    }
+}
+
+/// Modules as the attacher lists them.
+#[cfg(feature = "injected")]
+mod attached {
+    use super::{LoadedModule, UnwindTables};
+    use crate::injected;
+    use core::sync::atomic::{AtomicU64, Ordering, fence};
+    use highwater_shm::attach_v1::{MODULES, MOST_MODULES, ModuleTable};
+
+    /// The number of searches before a reader that the attacher disturbs gives up.
+    const MOST_SEARCHES: usize = 8;
+
+    /// The image itself: the loader does not know it.
+    pub fn find_own(pc: u64) -> Option<LoadedModule> {
+        let (code, header) = injected::own_code();
+        let tables = UnwindTables { start: code.start, end: code.end, header };
+        code.contains(&pc).then_some(LoadedModule { tables, bias: code.start, path: core::ptr::null() })
+    }
+
+    /// The module that `pc` lies in, by the table.
+    pub fn find(pc: u64) -> Option<LoadedModule> {
+        // SAFETY: the object has it there.
+        let table = unsafe { &*((injected::header().shared + MODULES) as *const ModuleTable) };
+        (0..MOST_SEARCHES).find_map(|_| {
+            let changes = table.changes.load(Ordering::Acquire);
+            let found = find_in(table, pc);
+            fence(Ordering::Acquire);
+            (changes.is_multiple_of(2) && table.changes.load(Ordering::Relaxed) == changes).then_some(found)
+        })?
+    }
+
+    fn find_in(table: &ModuleTable, pc: u64) -> Option<LoadedModule> {
+        let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let modules = &table.modules[..(load(&table.count) as usize).min(MOST_MODULES)];
+        let module = &modules[..modules.partition_point(|module| load(&module.start) <= pc)].last()?;
+        let tables =
+            UnwindTables { start: load(&module.start), end: load(&module.end), header: load(&module.unwind_tables) };
+        let path = load(&module.path) as *const core::ffi::c_char;
+        (pc < tables.end).then_some(LoadedModule { tables, bias: load(&module.bias), path })
     }
 }
 

@@ -5,8 +5,8 @@
 //! is a right answer for the address it names. The cache is emptied when a module is unloaded.
 
 use super::cfi::{BP, CfaRule, CfiRow, RA, RegisterRule, SP};
+use crate::memory_source;
 use crate::private_memory::{self, AreaUse};
-use crate::sys;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// How to get from a frame to its caller.
@@ -128,7 +128,7 @@ pub fn prepare() -> bool {
 /// Empties the cache.
 pub fn forget() {
     // Its pages are zero when they are touched again.
-    sys::give_back_pages(TABLE.load(Ordering::Acquire).cast(), TABLE_BYTES);
+    memory_source::give_back_pages(TABLE.load(Ordering::Acquire).cast(), TABLE_BYTES);
 }
 
 /// The line of an address, and the rest of it that is stored in the word: together they identify the address.

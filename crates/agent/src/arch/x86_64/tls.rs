@@ -3,6 +3,7 @@
 //! Rust's own thread locals would do in a program. In a library that is loaded before all others, accessing them calls the
 //! loader, which may allocate. These words are reached relative to the thread register ("initial exec"): two loads, no call.
 
+pub use super::thread_pointer::thread_pointer;
 use core::arch::{asm, global_asm};
 
 /// A word of each thread under this symbol, zero at first, with a function that reads it and one that writes it.
@@ -84,11 +85,3 @@ word!(
     /// Sets the task that the calling thread works for.
     set_task
 );
-
-/// The thread register: in glibc the address of the thread's own block, which lies at the upper end of its stack.
-pub fn thread_pointer() -> u64 {
-    let pointer: u64;
-    // SAFETY: the first word of the thread's block is its own address.
-    unsafe { asm!("mov {0}, qword ptr fs:[0]", out(reg) pointer, options(nostack, preserves_flags, readonly)) };
-    pointer
-}

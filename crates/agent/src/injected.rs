@@ -1,0 +1,175 @@
+//! An agent that was injected into a running process.
+//!
+//! It is a flat image without imports (crate `inject`). The attacher has mapped it from outside and written an [`AttachHeader`] into it; everything else is in
+//! an object that attacher and agent share. The agent opens no descriptor, maps nothing, and calls two functions of the process besides those that it hooks:
+//! `_dl_find_object`, which takes no lock, and the kernel's clock. [`attach_v1`](highwater_shm::attach_v1) is the agreement.
+//!
+//! A hook begins with [`enter`]. The calls that an allocator makes to itself come to hooks as well: they find that the thread is inside, and pass on.
+
+use crate::config::Config;
+use crate::session::{self, AgentMode};
+use crate::{clock, modules, tls};
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+use highwater_shm::attach_v1::{
+    AttachHeader, AttachPage, ENDED_BY_READER, ENDED_NO_READER, FLAG_CONTENTS, FLAG_COUNTER, FLAG_FREE_STACKS,
+    FLAG_LIVE, FLAG_NO_ARGS, ThreadSlot,
+};
+
+/// A thread looks at the reader's words once in this number of hooked calls: a power of two.
+const CALLS_BETWEEN_LOOKS: u64 = 1024;
+
+#[repr(transparent)]
+struct HeaderCell(UnsafeCell<AttachHeader>);
+// SAFETY: written from outside only, while the switch is off.
+unsafe impl Sync for HeaderCell {}
+
+#[used]
+#[unsafe(link_section = ".highwater.header")]
+// SAFETY: a header is numbers, for which zeros are valid.
+static HEADER: HeaderCell = HeaderCell(UnsafeCell::new(unsafe { core::mem::zeroed() }));
+
+/// The heartbeat that was seen last, and when it was seen first.
+static HEARTBEAT: AtomicU64 = AtomicU64::new(0);
+static HEARTBEAT_SINCE: AtomicU64 = AtomicU64::new(0);
+static UNLOADS: AtomicU64 = AtomicU64::new(0);
+
+/// What the attacher has written.
+#[inline(always)]
+pub fn header() -> &'static AttachHeader {
+    let header: *const AttachHeader;
+    // The compiler must not know which static this is: no code stores into it, so it would take the zeros for what is there.
+    // SAFETY: computes an address.
+    unsafe {
+        core::arch::asm!("lea {0}, [rip + {1}]", out(reg) header, sym HEADER, options(pure, nomem, nostack, preserves_flags));
+        &*header
+    }
+}
+
+/// The words that a reader and this agent share.
+#[inline(always)]
+pub fn page() -> &'static AttachPage {
+    // SAFETY: the object begins with it, and is mapped while the switch is on.
+    unsafe { &*(header().shared as *const AttachPage) }
+}
+
+/// The image's own addresses: where its code is, and the table that unwinds it.
+pub fn own_code() -> (core::ops::Range<u64>, u64) {
+    let (start, end, tables): (u64, u64, u64);
+    // SAFETY: computes addresses. The linker script defines the symbols.
+    unsafe {
+        core::arch::asm!(
+            "lea {0}, [rip + highwater_image]",
+            "lea {1}, [rip + highwater_data]",
+            "lea {2}, [rip + highwater_eh_frame_hdr]",
+            out(reg) start, out(reg) end, out(reg) tables,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+    }
+    (start..end, tables)
+}
+
+/// The calling thread is in a hook, until this is dropped.
+pub struct Inside(&'static ThreadSlot);
+
+/// The calling thread enters a hook. `None` if it is in one already, or has no slot: then the call is only passed on.
+#[inline(always)]
+pub fn enter() -> Option<Inside> {
+    let Some(slot) = tls::slot() else {
+        page().unslotted.fetch_add(1, Ordering::Relaxed);
+        return None;
+    };
+    if slot.depth.load(Ordering::Relaxed) != 0 {
+        return None;
+    }
+    slot.depth.store(1, Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst);
+    let calls = slot.calls.load(Ordering::Relaxed).wrapping_add(1);
+    slot.calls.store(calls, Ordering::Relaxed);
+    tls::check_owner(slot, calls);
+    if calls.is_multiple_of(CALLS_BETWEEN_LOOKS) {
+        look_at_reader();
+    }
+    Some(Inside(slot))
+}
+
+impl Drop for Inside {
+    #[inline(always)]
+    fn drop(&mut self) {
+        compiler_fence(Ordering::SeqCst);
+        self.0.depth.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Ends recording if the reader is gone or asks for it, and finds out about modules that were unloaded.
+#[cold]
+#[inline(never)]
+fn look_at_reader() {
+    if !matches!(session::mode(), AgentMode::Exact | AgentMode::Sampled) {
+        return;
+    }
+    let (page, session) = (page(), session::session());
+    if session.end_if_requested() {
+        page.ended.store(ENDED_BY_READER, Ordering::Relaxed);
+        return;
+    }
+    if !has_reader() {
+        page.ended.store(ENDED_NO_READER, Ordering::Relaxed);
+        return session.end();
+    }
+    let unloads = page.unloads.load(Ordering::Acquire);
+    if UNLOADS.swap(unloads, Ordering::Relaxed) != unloads {
+        modules::check_after_unload(session);
+    }
+}
+
+/// Whether the heartbeat has changed lately.
+pub fn has_reader() -> bool {
+    let (page, now) = (page(), clock::before_next(session::session()));
+    let patience = page.patience.load(Ordering::Relaxed);
+    let beat = page.heartbeat.load(Ordering::Relaxed);
+    // In this order: who sees the beat also sees a time that is not earlier than it.
+    if HEARTBEAT.load(Ordering::Acquire) != beat {
+        HEARTBEAT_SINCE.store(now, Ordering::Relaxed);
+        HEARTBEAT.store(beat, Ordering::Release);
+        return true;
+    }
+    patience == 0 || now.saturating_sub(HEARTBEAT_SINCE.load(Ordering::Relaxed)) <= patience
+}
+
+/// Begins the session that the attacher has asked for. Returns the new mode.
+#[cold]
+#[inline(never)]
+pub fn begin() -> AgentMode {
+    let mode = session::begin_attached(header(), page());
+    HEARTBEAT.store(page().heartbeat.load(Ordering::Relaxed), Ordering::Relaxed);
+    HEARTBEAT_SINCE.store(clock::before_next(session::session()), Ordering::Relaxed);
+    mode
+}
+
+/// A block that is older than the recording is about to be freed.
+#[cold]
+pub fn count_unknown_free(bytes: usize) {
+    page().unknown_frees.fetch_add(1, Ordering::Relaxed);
+    page().unknown_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+}
+
+/// A module may have been unloaded.
+pub fn check_modules() {
+    if matches!(session::mode(), AgentMode::Exact | AgentMode::Sampled) {
+        modules::check_after_unload(session::session());
+    }
+}
+
+/// The configuration that the header has. Recordings are lossy: a program that did not ask for us never waits for a reader.
+pub fn configure(config: &Config, header: &AttachHeader) {
+    let has = |flag: u64| header.flags & flag != 0;
+    let wanted = if has(FLAG_LIVE) {
+        Config::for_live(has(FLAG_COUNTER), header.sample_bytes, header.most_blocks, has(FLAG_CONTENTS), b"")
+    } else {
+        Config::for_ourselves(has(FLAG_COUNTER), header.sample_bytes)
+    };
+    let wanted = wanted.with_usable_sizes().lossy_without_children();
+    let wanted = if has(FLAG_FREE_STACKS) { wanted.with_free_stacks() } else { wanted };
+    config.copy_from(&if has(FLAG_NO_ARGS) { wanted.without_arguments() } else { wanted });
+}

@@ -1,0 +1,104 @@
+//! The allocators of a process: all modules but the loader that define `malloc` and `free`.
+
+use crate::elf::{DefinedSymbol, SymbolTable};
+use crate::modules::{Module, symbols_of_program};
+use crate::refusal::Refusal;
+use highwater_shm::attach_v1::{FUNCTION_COUNT, FUNCTIONS, FunctionIndex};
+
+/// One allocator.
+#[derive(Debug)]
+pub(crate) struct Allocator {
+    /// Index of its module.
+    pub module: usize,
+    /// Which of the functions it has.
+    pub functions: [Option<DefinedSymbol>; FUNCTION_COUNT],
+    /// `malloc_usable_size`.
+    pub usable_size: Option<u64>,
+    /// Whether it is the C library of GNU.
+    pub is_glibc: bool,
+}
+
+/// Finds all. If the program has no dynamic symbols, those of its file are read.
+pub(crate) fn find_allocators(pid: i32, modules: &mut [Module]) -> Result<Vec<Allocator>, Refusal> {
+    if let Some(tool) = other_tool(modules) {
+        return Err(Refusal::OtherTool { pid, tool });
+    }
+    let is_dynamic = modules.iter().any(|module| {
+        module.has_interpreter || !module.is_program && !module.is_vdso && !module.symbols.entries.is_empty()
+    });
+    if !is_dynamic
+        && let Some(program) = modules.iter_mut().find(|module| module.is_program)
+        && let Some(symbols) = symbols_of_program(pid)
+    {
+        program.symbols = symbols;
+    }
+    let mut names: Vec<&str> = FUNCTIONS.iter().map(|function| function.name).collect();
+    names.push("malloc_usable_size");
+    let mut allocators = Vec::new();
+    for (index, module) in modules.iter().enumerate() {
+        if module.is_loader || module.is_vdso {
+            continue;
+        }
+        let found = module.symbols.find(module.bias, &names);
+        let function = |name: &str| {
+            found.get(name).copied().filter(|symbol| symbol.is_function && module.text.contains(&symbol.address))
+        };
+        if function("malloc").is_none() || function("free").is_none() {
+            continue;
+        }
+        allocators.push(Allocator {
+            module: index,
+            functions: FUNCTIONS.map(|hookable| function(hookable.name)),
+            usable_size: function("malloc_usable_size").map(|symbol| symbol.address),
+            is_glibc: is_glibc(module),
+        });
+    }
+    if allocators.is_empty() {
+        let program = modules.iter().find(|module| module.is_program).map(|module| module.symbols.clone());
+        return Err(if is_go(pid, program.as_ref()) { Refusal::Go(pid) } else { Refusal::NoAllocator(pid) });
+    }
+    Ok(allocators)
+}
+
+fn is_glibc(module: &Module) -> bool {
+    let name = module.file_name();
+    name == "libc.so.6" || name.starts_with("libc-2")
+}
+
+/// Whether a program was written in Go: its runtime's symbols, or the section with which Go marks programs.
+fn is_go(pid: i32, symbols: Option<&SymbolTable>) -> bool {
+    let named = symbols.is_some_and(|symbols| !symbols.find(0, &["runtime.main", "runtime.mallocgc"]).is_empty());
+    named
+        || std::fs::read(format!("/proc/{pid}/exe"))
+            .is_ok_and(|file| has(&file, b".go.buildinfo\0") || has(&file, b".gopclntab\0"))
+}
+
+fn has(bytes: &[u8], wanted: &[u8]) -> bool {
+    bytes.windows(wanted.len()).any(|window| window == wanted)
+}
+
+/// A tool that has put its own allocator into the program.
+fn other_tool(modules: &[Module]) -> Option<&'static str> {
+    modules.iter().find_map(|module| {
+        let name = module.file_name();
+        match name {
+            _ if name.starts_with("libasan.so") || name.starts_with("libclang_rt.asan") => Some("AddressSanitizer"),
+            _ if name.starts_with("libtsan.so") || name.starts_with("libclang_rt.tsan") => Some("ThreadSanitizer"),
+            _ if name.starts_with("vgpreload_") => Some("valgrind"),
+            _ if name.starts_with("libheaptrack") => Some("heaptrack"),
+            _ => None,
+        }
+    })
+}
+
+/// Whether Highwater's own library is there: it hooks calls by their names.
+pub(crate) fn is_preloaded(modules: &[Module]) -> bool {
+    modules.iter().any(|module| {
+        module.path.contains("highwater") && !module.symbols.find(0, &["malloc"]).is_empty() && !module.is_program
+    })
+}
+
+/// Whether a function gives or takes blocks. The others only tell the agent more.
+pub(crate) fn is_needed(function: usize) -> bool {
+    function != FunctionIndex::Dlclose as usize
+}

@@ -1,0 +1,290 @@
+//! Sends one thread of the target through a script.
+
+use crate::elf::u64_at;
+use crate::look::{TaskStatus, threads_of};
+use crate::modules::Module;
+use crate::script::{
+    MOST_SCRIPT_BYTES, MappingRequest, ResumePoint, SCRIPT_MAGIC, Script, cleaning_script, mapping_script,
+};
+use crate::seccomp::{FilterVerdict, check_filters};
+use crate::steps::Steps;
+use crate::target_memory::TargetMemory;
+use crate::threads::begun_again;
+use crate::tracee::{Registers, StopKind, Tracee};
+use crate::worker::{WorkerEnd, run_in_worker};
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+/// How long a thread may take to stop.
+const STOP_BUDGET: Duration = Duration::from_millis(50);
+/// How long the search for a thread that can be borrowed may take.
+const SEARCH_BUDGET: Duration = Duration::from_secs(3);
+/// When the worker is killed.
+const WORKER_BUDGET: Duration = Duration::from_secs(5);
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+const USER_CODE_SEGMENT: u64 = 0x33;
+
+/// What a thread is to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Errand<'a> {
+    /// Map image, islands and object.
+    Map(&'a MappingRequest),
+    /// Only unmap.
+    Clean,
+}
+
+/// Why no thread could be borrowed.
+#[derive(Debug)]
+pub(crate) enum BorrowFailure {
+    /// A filter forbids a call.
+    Filter(FilterVerdict),
+    /// No place for the code.
+    NoPlace,
+    /// Every thread was at a moment at which it cannot be borrowed, for a while.
+    NotNow,
+    /// The kernel said no.
+    Failed(io::Error),
+}
+
+/// Unused rests of executable pages, each with nothing in it yet or with the script of an attacher that died.
+pub(crate) fn script_places(modules: &[Module]) -> Vec<Range<u64>> {
+    let mut places: Vec<&Module> =
+        modules.iter().filter(|module| (module.slack.end - module.slack.start) as usize >= MOST_SCRIPT_BYTES).collect();
+    // The vDSO's page belongs to all processes until it is written to; the program itself is where others look first.
+    places.sort_by_key(|module| (module.is_vdso, module.is_program));
+    places.into_iter().map(|module| module.slack.start..module.slack.start + MOST_SCRIPT_BYTES as u64).collect()
+}
+
+/// Those places that have a script now.
+pub(crate) fn left_scripts(memory: &TargetMemory, places: &[Range<u64>]) -> Vec<Range<u64>> {
+    places.iter().filter(|place| memory.read_u64(place.start).is_ok_and(|word| word == SCRIPT_MAGIC)).cloned().collect()
+}
+
+/// Borrows a thread in a worker, and says which.
+pub(crate) fn borrow_thread(
+    pid: i32,
+    memory: &TargetMemory,
+    places: &[Range<u64>],
+    errand: Errand<'_>,
+    unmapped: &[Range<u64>],
+    steps: &Steps,
+) -> Result<i32, BorrowFailure> {
+    let mut found = None;
+    for place in places {
+        let content = memory.read_vec(place.start, MOST_SCRIPT_BYTES).map_err(BorrowFailure::Failed)?;
+        if content.iter().all(|&byte| byte == 0) {
+            found = Some(place.start);
+            break;
+        }
+    }
+    let place = found.ok_or(BorrowFailure::NoPlace)?;
+    let end = run_in_worker(WORKER_BUDGET, || encode(search(pid, memory, place, errand, unmapped, steps)))
+        .map_err(BorrowFailure::Failed)?;
+    match end {
+        WorkerEnd::Answer(answer) => decode(&answer),
+        WorkerEnd::TooLong | WorkerEnd::Died => Err(BorrowFailure::NotNow),
+    }
+}
+
+fn encode(result: Result<i32, BorrowFailure>) -> Vec<u8> {
+    let words: [u64; 3] = match result {
+        Ok(thread) => [0, thread as u64, 0],
+        Err(BorrowFailure::Filter(FilterVerdict::Unreadable)) => [1, 0, 0],
+        Err(BorrowFailure::Filter(FilterVerdict::Forbidden { call, answer })) => [2, call.into(), answer.into()],
+        Err(BorrowFailure::NoPlace | BorrowFailure::NotNow) => [3, 0, 0],
+        Err(BorrowFailure::Failed(error)) => [4, error.raw_os_error().unwrap_or(libc::EIO) as u64, 0],
+    };
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn decode(answer: &[u8]) -> Result<i32, BorrowFailure> {
+    let word = |index: usize| u64_at(answer, index * 8).unwrap_or(u64::MAX);
+    match word(0) {
+        0 => Ok(word(1) as i32),
+        1 => Err(BorrowFailure::Filter(FilterVerdict::Unreadable)),
+        2 => Err(BorrowFailure::Filter(FilterVerdict::Forbidden { call: word(1) as u32, answer: word(2) as u32 })),
+        4 => Err(BorrowFailure::Failed(io::Error::from_raw_os_error(word(1) as i32))),
+        _ => Err(BorrowFailure::NotNow),
+    }
+}
+
+/// How willingly a thread is borrowed: one that runs rather than one that waits for a signal, whose arrival it could then miss.
+fn reluctance(pid: i32, thread: i32) -> Option<u8> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/syscall")).unwrap_or_default();
+    let status = TaskStatus::of_thread(pid, thread).ok()?;
+    // In `vfork`, or on its way out.
+    if matches!(status.state(), 'D' | 'Z' | 'X' | 'T' | 't') {
+        return None;
+    }
+    if status.number("Seccomp") == 1 {
+        return None;
+    }
+    Some(match text.split_whitespace().next().and_then(|word| word.parse::<i64>().ok()) {
+        None | Some(-1) => 0,
+        Some(libc::SYS_futex) => 1,
+        Some(
+            libc::SYS_pause | libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait | libc::SYS_wait4 | libc::SYS_waitid,
+        ) => 4,
+        Some(libc::SYS_nanosleep | libc::SYS_clock_nanosleep) => 3,
+        Some(_) => 2,
+    })
+}
+
+/// Tries thread after thread.
+fn search(
+    pid: i32,
+    memory: &TargetMemory,
+    place: u64,
+    errand: Errand<'_>,
+    unmapped: &[Range<u64>],
+    steps: &Steps,
+) -> Result<i32, BorrowFailure> {
+    let until = Instant::now() + SEARCH_BUDGET;
+    let mut failures = 0;
+    while Instant::now() < until {
+        let mut threads: Vec<(u8, i32)> = threads_of(pid)
+            .map_err(BorrowFailure::Failed)?
+            .into_iter()
+            .filter_map(|thread| Some((reluctance(pid, thread)?, thread)))
+            .collect();
+        threads.sort_unstable();
+        for (_, thread) in threads.into_iter().take(16) {
+            match try_thread(pid, memory, thread, place, errand, unmapped, steps) {
+                Ok(true) => return Ok(thread),
+                Ok(false) => (),
+                Err(BorrowFailure::Failed(error)) if error.raw_os_error() == Some(libc::ESRCH) => (),
+                // Another tracer came first, perhaps for a moment.
+                Err(BorrowFailure::Failed(error)) if failures < 20 && error.raw_os_error() == Some(libc::EPERM) => {
+                    failures += 1
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Err(BorrowFailure::NotNow)
+}
+
+/// `Ok(false)`: this is not the moment.
+fn try_thread(
+    pid: i32,
+    memory: &TargetMemory,
+    thread: i32,
+    place: u64,
+    errand: Errand<'_>,
+    unmapped: &[Range<u64>],
+    steps: &Steps,
+) -> Result<bool, BorrowFailure> {
+    let tracee = Tracee::seize(thread).map_err(BorrowFailure::Failed)?;
+    steps.at("a thread is seized");
+    tracee.interrupt().map_err(BorrowFailure::Failed)?;
+    let Some(stop) = tracee.wait(Instant::now() + STOP_BUDGET).map_err(BorrowFailure::Failed)? else {
+        // It stays seized until this worker ends, which is what is best for it: the next attempt is another worker's.
+        return Err(BorrowFailure::NotNow);
+    };
+    steps.at("the thread is stopped");
+    let result = prepare(pid, memory, &tracee, stop, place, errand, unmapped, steps);
+    tracee.release(stop);
+    if matches!(result, Ok(true)) {
+        steps.at("the thread runs the script");
+    }
+    result
+}
+
+#[expect(clippy::too_many_arguments, reason = "one step of the function above")]
+fn prepare(
+    pid: i32,
+    memory: &TargetMemory,
+    tracee: &Tracee,
+    stop: StopKind,
+    place: u64,
+    errand: Errand<'_>,
+    unmapped: &[Range<u64>],
+    steps: &Steps,
+) -> Result<bool, BorrowFailure> {
+    if stop != StopKind::Interrupted {
+        return Ok(false);
+    }
+    let registers = tracee.registers().map_err(BorrowFailure::Failed)?;
+    let Some(resume) = resume_point(pid, memory, tracee, &registers) else { return Ok(false) };
+    if unmapped.iter().any(|range| range.contains(&resume.rip) || range.contains(&registers.rip)) {
+        return Ok(false);
+    }
+    let request = if let Errand::Map(request) = errand { Some(request) } else { None };
+    if TaskStatus::of_thread(pid, tracee.thread).map_err(BorrowFailure::Failed)?.number("Seccomp") != 0 {
+        check_filters(tracee, request).map_err(BorrowFailure::Filter)?;
+    }
+    let script = match errand {
+        Errand::Map(request) => mapping_script(place, request, unmapped, &registers, &resume),
+        Errand::Clean => cleaning_script(place, unmapped, &registers, &resume),
+    };
+    run(memory, tracee, &registers, place, &script, steps).map_err(BorrowFailure::Failed)?;
+    Ok(true)
+}
+
+fn run(
+    memory: &TargetMemory,
+    tracee: &Tracee,
+    registers: &Registers,
+    place: u64,
+    script: &Script,
+    steps: &Steps,
+) -> io::Result<()> {
+    if script.bytes.len() > MOST_SCRIPT_BYTES {
+        return Err(io::Error::from(io::ErrorKind::StorageFull));
+    }
+    memory.write(place, &script.bytes)?;
+    steps.at("the script is written");
+    let mut borrowed = *registers;
+    borrowed.rip = script.entry;
+    borrowed.orig_rax = u64::MAX;
+    // From here on the thread finds its own way back.
+    tracee.set_registers(&borrowed)?;
+    steps.at("the registers lead to the script");
+    Ok(())
+}
+
+/// Where a stopped thread would go on: what the kernel does on its way out to the program. `None`: it must not be borrowed now.
+fn resume_point(pid: i32, memory: &TargetMemory, tracee: &Tracee, registers: &Registers) -> Option<ResumePoint> {
+    const ERESTARTSYS: i64 = -512;
+    const ERESTARTNOINTR: i64 = -513;
+    const ERESTARTNOHAND: i64 = -514;
+    const ERESTART_RESTARTBLOCK: i64 = -516;
+    if registers.cs != USER_CODE_SEGMENT {
+        return None;
+    }
+    // A signal that is about to arrive must find the system call that it interrupts.
+    let status = TaskStatus::of_thread(pid, tracee.thread).ok()?;
+    if (status.signals("SigPnd") | status.signals("ShdPnd")) & !status.signals("SigBlk") != 0 {
+        return None;
+    }
+    let mut resume = ResumePoint { rip: registers.rip, rax: registers.rax };
+    if registers.orig_rax.cast_signed() >= 0 {
+        let again = match registers.rax.cast_signed() {
+            ERESTARTSYS | ERESTARTNOINTR | ERESTARTNOHAND => Some(registers.orig_rax),
+            ERESTART_RESTARTBLOCK => Some(libc::SYS_restart_syscall as u64),
+            _ => begun_again(pid, tracee.thread, registers, memory).map(|_| registers.orig_rax),
+        };
+        if let Some(rax) = again {
+            resume = ResumePoint { rip: registers.rip.checked_sub(2)?, rax };
+            if !memory.holds(resume.rip, &SYSCALL) {
+                return None;
+            }
+        }
+    }
+    (!in_restartable_sequence(memory, tracee, registers)).then_some(resume)
+}
+
+/// Whether the thread is inside a restartable sequence: the kernel would abort it at the entry of the script.
+fn in_restartable_sequence(memory: &TargetMemory, tracee: &Tracee, registers: &Registers) -> bool {
+    let Some(area) = tracee.rseq_area() else { return false };
+    let Ok(descriptor) = memory.read_u64(area.wrapping_add(8)) else { return true };
+    if descriptor == 0 {
+        return false;
+    }
+    let Ok(words) = memory.read_vec(descriptor, 32) else { return true };
+    let (start, length) = (u64_at(&words, 8).unwrap_or(0), u64_at(&words, 16).unwrap_or(0));
+    registers.rip.wrapping_sub(start) < length
+}

@@ -1,0 +1,173 @@
+//! What the target is, before anything is touched: from files of `/proc` only.
+
+use crate::elf::{FILE_HEADER_BYTES, FileHeader};
+use crate::refusal::Refusal;
+use crate::target_memory::TargetMemory;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+
+/// `/proc/PID/task/TID/status`, or that of the process.
+#[derive(Debug)]
+pub(crate) struct TaskStatus(String);
+
+impl TaskStatus {
+    pub(crate) fn of_process(pid: i32) -> io::Result<Self> {
+        Self::read(&format!("/proc/{pid}/status"))
+    }
+
+    pub(crate) fn of_thread(pid: i32, thread: i32) -> io::Result<Self> {
+        Self::read(&format!("/proc/{pid}/task/{thread}/status"))
+    }
+
+    fn read(path: &str) -> io::Result<Self> {
+        Ok(Self(String::from_utf8_lossy(&fs::read(path)?).into_owned()))
+    }
+
+    fn field(&self, name: &str) -> Option<&str> {
+        self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+    }
+
+    /// The first number of a field, 0 if there is none.
+    pub(crate) fn number(&self, name: &str) -> u64 {
+        self.field(name).and_then(|text| text.split_whitespace().next()).and_then(|word| word.parse().ok()).unwrap_or(0)
+    }
+
+    /// The last number of a field: of nested namespaces, the innermost.
+    pub(crate) fn innermost(&self, name: &str) -> u64 {
+        self.field(name).and_then(|text| text.split_whitespace().last()).and_then(|word| word.parse().ok()).unwrap_or(0)
+    }
+
+    /// A set of signals.
+    pub(crate) fn signals(&self, name: &str) -> u64 {
+        self.field(name).and_then(|text| u64::from_str_radix(text, 16).ok()).unwrap_or(0)
+    }
+
+    /// One letter: R, S, D, T, t, Z, X.
+    pub(crate) fn state(&self) -> char {
+        self.field("State").and_then(|text| text.chars().next()).unwrap_or('?')
+    }
+}
+
+/// The threads of a process now.
+pub(crate) fn threads_of(pid: i32) -> io::Result<Vec<i32>> {
+    let mut threads = Vec::new();
+    for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
+        if let Some(thread) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) {
+            threads.push(thread);
+        }
+    }
+    threads.sort_unstable();
+    Ok(threads)
+}
+
+/// Keeps other attachers away while it lives. The kernel frees it when this process dies.
+#[derive(Debug)]
+pub(crate) struct AttachLock {
+    _directory: File,
+}
+
+impl AttachLock {
+    pub(crate) fn take(pid: i32) -> Result<Self, Refusal> {
+        let directory = File::open(format!("/proc/{pid}")).map_err(|_| Refusal::NoSuchProcess(pid))?;
+        rustix::fs::flock(&directory, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| Refusal::Busy(pid))?;
+        Ok(Self { _directory: directory })
+    }
+}
+
+/// What one reads before opening the target's memory.
+pub(crate) fn examine(pid: i32) -> Result<TargetMemory, Refusal> {
+    if pid == std::process::id().cast_signed() {
+        return Err(Refusal::Myself(pid));
+    }
+    let status = TaskStatus::of_process(pid).map_err(|_| Refusal::NoSuchProcess(pid))?;
+    if status.number("Tgid") != pid as u64 {
+        return Err(Refusal::NoSuchProcess(pid));
+    }
+    let threads = threads_of(pid).unwrap_or_default();
+    match status.state() {
+        // The first thread of a process may end while others go on.
+        'Z' | 'X' if threads.len() < 2 => return Err(Refusal::Zombie(pid)),
+        'T' => return Err(Refusal::StoppedBySignal(pid)),
+        _ => (),
+    }
+    for thread in &threads {
+        let tracer = TaskStatus::of_thread(pid, *thread).map_or(0, |status| status.number("TracerPid"));
+        if tracer != 0 {
+            let tracer_name = fs::read_to_string(format!("/proc/{tracer}/comm"))
+                .map_or_else(|_| "?".to_owned(), |name| name.trim().to_owned());
+            return Err(Refusal::Traced { pid, tracer: tracer as i32, tracer_name });
+        }
+    }
+    if status.number("Seccomp") == 1 {
+        return Err(Refusal::StrictSeccomp(pid));
+    }
+    // Kernel threads have no address space.
+    if status.field("VmSize").is_none() && status.field("Kthread").is_none_or(|kernel| kernel == "1") {
+        return Err(Refusal::KernelThread(pid));
+    }
+    let memory = TargetMemory::open(pid).map_err(|error| explain(pid, &error))?;
+    let mut head = [0; FILE_HEADER_BYTES];
+    let program = File::open(format!("/proc/{pid}/exe")).map_err(|error| explain(pid, &error))?;
+    (&program).read_exact(&mut head).map_err(|_| Refusal::OtherArchitecture(pid))?;
+    let header = FileHeader::parse(&head).ok_or(Refusal::OtherArchitecture(pid))?;
+    const EM_386: u16 = 3;
+    const EM_X86_64: u16 = 62;
+    match header.machine {
+        EM_386 => return Err(Refusal::Bits32(pid)),
+        EM_X86_64 if !header.is_64_bit => return Err(Refusal::Bits32(pid)),
+        EM_X86_64 => (),
+        _ => return Err(Refusal::OtherArchitecture(pid)),
+    }
+    Ok(memory)
+}
+
+/// Why the kernel said no.
+pub(crate) fn explain(pid: i32, error: &io::Error) -> Refusal {
+    let Ok(status) = TaskStatus::of_process(pid) else { return Refusal::NoSuchProcess(pid) };
+    if !matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES)) {
+        return match error.raw_os_error() {
+            Some(libc::ESRCH | libc::ENOENT) => Refusal::NoSuchProcess(pid),
+            _ => Refusal::Unreadable { pid, source: io::Error::from(error.kind()) },
+        };
+    }
+    let you = rustix::process::geteuid().as_raw();
+    let owner = status.number("Uid") as u32;
+    if owner != you && you != 0 {
+        return Refusal::OtherUser { pid, owner, you };
+    }
+    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope")
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(0);
+    if scope == 3 || scope > 0 && you != 0 {
+        return Refusal::Yama(scope);
+    }
+    // Files of processes that are not dumpable belong to root. That of the folder itself does not change.
+    if fs::metadata(format!("/proc/{pid}/mem")).is_ok_and(|mem| mem.uid() != you) {
+        return Refusal::NotDumpable(pid);
+    }
+    Refusal::NotPermitted(pid)
+}
+
+/// A process that is not a thread and uses the same memory: a child of `clone(CLONE_VM)`. The children that the kernel lists are compared.
+pub(crate) fn shares_memory(pid: i32) -> Option<i32> {
+    for thread in threads_of(pid).unwrap_or_default() {
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")).unwrap_or_default();
+        for child in children.split_whitespace().filter_map(|word| word.parse::<i32>().ok()) {
+            if same_memory(pid, child) {
+                return Some(child);
+            }
+        }
+    }
+    None
+}
+
+fn same_memory(one: i32, other: i32) -> bool {
+    const KCMP_VM: libc::c_long = 1;
+    // SAFETY: kcmp takes five numbers and touches no memory of this process.
+    unsafe {
+        libc::syscall(libc::SYS_kcmp, libc::c_long::from(one), libc::c_long::from(other), KCMP_VM, 0_i64, 0_i64) == 0
+    }
+}

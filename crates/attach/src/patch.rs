@@ -1,0 +1,245 @@
+//! The moment at which functions are changed, or changed back: all threads stopped, none at a wrong place.
+
+use crate::borrow::left_scripts;
+use crate::elf::u64_at;
+use crate::error::AttachError;
+use crate::leftover::Leftover;
+use crate::mappings::AddressSpace;
+use crate::script::MOST_SCRIPT_BYTES;
+use crate::steps::Steps;
+use crate::target_memory::TargetMemory;
+use crate::threads::{StopFailure, StoppedThreads};
+use crate::worker::{WorkerEnd, run_in_worker};
+use highwater_shm::attach_v1::Hook;
+use std::io;
+use std::ops::Range;
+use std::time::Duration;
+
+/// What the stop was for.
+#[derive(Clone, Copy)]
+pub(crate) enum Change<'a> {
+    /// Write jumps, then store a mode at an address.
+    Hook { hooks: &'a [Hook], switch: u64, mode: u64 },
+    /// Restore what an attach has left.
+    Restore { leftover: &'a Leftover },
+    /// Only remove scripts.
+    Wipe,
+}
+
+/// How a stop went.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StopReport {
+    /// From the first interrupted thread to the last one released.
+    pub pause: Duration,
+    /// Threads that were stopped.
+    pub threads: usize,
+    /// System calls that were begun again.
+    pub mended: u32,
+    /// Stops that were released again because a thread was at a wrong place.
+    pub attempts: u32,
+    /// Functions that were changed.
+    pub changed: usize,
+    /// Functions that somebody else has changed since, and that were left as they are.
+    pub foreign: usize,
+    /// Whether no thread is, or will come back, in the agent's code.
+    pub is_clear: bool,
+}
+
+enum Outcome {
+    Done(StopReport),
+    /// A thread is at a wrong place.
+    Unsafe,
+    TooLong(char),
+    WriteForbidden(io::Error),
+    Failed(io::Error),
+}
+
+/// Longest budget of one stop.
+pub(crate) const DEFAULT_STOP_BUDGET: Duration = Duration::from_millis(100);
+const ATTEMPTS: u32 = 60;
+
+/// Makes the change, in as many attempts as it takes.
+pub(crate) fn change_functions(
+    pid: i32,
+    memory: &TargetMemory,
+    places: &[Range<u64>],
+    change: Change<'_>,
+    budget: Duration,
+    steps: &Steps,
+) -> Result<StopReport, AttachError> {
+    let mut last = AttachError::NoSafeMoment(pid);
+    for attempt in 0..ATTEMPTS {
+        if attempt > 0 {
+            // Not in step with anything that the target does regularly.
+            std::thread::sleep(Duration::from_micros(1500 + u64::from(attempt * 7919 % 4000)));
+        }
+        let end = run_in_worker(budget * 2 + Duration::from_secs(1), || {
+            encode(&attempt_change(pid, memory, places, change, budget, steps))
+        });
+        let end = end.map_err(|source| AttachError::Failed { pid, what: "no worker", source })?;
+        let outcome = match end {
+            WorkerEnd::Answer(answer) => decode(&answer),
+            WorkerEnd::TooLong | WorkerEnd::Died => Outcome::TooLong('?'),
+        };
+        match outcome {
+            Outcome::Done(report) => return Ok(StopReport { attempts: attempt + 1, ..report }),
+            Outcome::Unsafe => last = AttachError::NoSafeMoment(pid),
+            Outcome::TooLong(state) => {
+                last = AttachError::DoesNotStop { pid, state, budget_ms: budget.as_millis() as u64 };
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Outcome::WriteForbidden(source) => return Err(AttachError::WriteForbidden { pid, source }),
+            Outcome::Failed(error)
+                if error.raw_os_error() == Some(libc::ESRCH) || error.kind() == io::ErrorKind::NotFound =>
+            {
+                return Err(AttachError::Ended(pid));
+            }
+            Outcome::Failed(source) => {
+                last = AttachError::Failed { pid, what: "its threads cannot be stopped", source }
+            }
+        }
+    }
+    Err(last)
+}
+
+/// Between the instructions that a jump covers. Its first byte is no danger: the jump does what stood there.
+fn interiors(hooks: &[Hook]) -> Vec<Range<u64>> {
+    hooks.iter().map(|hook| hook.address + 1..hook.address + hook.length).collect()
+}
+
+fn attempt_change(
+    pid: i32,
+    memory: &TargetMemory,
+    places: &[Range<u64>],
+    change: Change<'_>,
+    budget: Duration,
+    steps: &Steps,
+) -> Outcome {
+    let space = match AddressSpace::read(pid) {
+        Ok(space) => space,
+        Err(error) => return Outcome::Failed(error),
+    };
+    let mut threads = match StoppedThreads::stop(pid, memory, budget, steps) {
+        Ok(threads) => threads,
+        Err(StopFailure::TooLong { state }) => return Outcome::TooLong(state),
+        Err(StopFailure::Failed(error)) => return Outcome::Failed(error),
+    };
+    let result = while_stopped(memory, places, &space, &threads, change, steps);
+    let (count, mended) = (threads.count(), threads.mended);
+    let pause = threads.release();
+    match result {
+        Outcome::Done(report) => Outcome::Done(StopReport { pause, threads: count, mended, ..report }),
+        other => other,
+    }
+}
+
+fn while_stopped(
+    memory: &TargetMemory,
+    places: &[Range<u64>],
+    space: &AddressSpace,
+    threads: &StoppedThreads,
+    change: Change<'_>,
+    steps: &Steps,
+) -> Outcome {
+    let mut report = StopReport::default();
+    match change {
+        Change::Hook { hooks, switch, mode } => {
+            match threads.any_in(memory, space, &interiors(hooks)) {
+                Ok(false) => (),
+                Ok(true) => return Outcome::Unsafe,
+                Err(error) => return Outcome::Failed(error),
+            }
+            steps.at("no thread is at a wrong place");
+            for hook in hooks {
+                if let Err(error) = memory.write(hook.address, &hook.patched[..hook.length as usize]) {
+                    return Outcome::WriteForbidden(error);
+                }
+                report.changed += 1;
+                steps.at("a function is hooked");
+            }
+            wipe_scripts(memory, places, space, threads);
+            steps.at("the script is wiped");
+            if let Err(error) = memory.write(switch, &mode.to_le_bytes()) {
+                return Outcome::Failed(error);
+            }
+            steps.at("it is switched on");
+        }
+        Change::Wipe => {
+            wipe_scripts(memory, places, space, threads);
+            // A thread that has made the last call of a script may still be on its way back.
+            if !left_scripts(memory, places).is_empty() {
+                return Outcome::Unsafe;
+            }
+        }
+        Change::Restore { leftover } => {
+            for hook in leftover.hooks() {
+                let length = hook.length as usize;
+                if memory.holds(hook.address, &hook.patched[..length]) {
+                    if let Err(error) = memory.write(hook.address, &hook.original[..length]) {
+                        return Outcome::WriteForbidden(error);
+                    }
+                    report.changed += 1;
+                    steps.at("a function is restored");
+                } else if !memory.holds(hook.address, &hook.original[..length]) {
+                    report.foreign += 1;
+                }
+            }
+            wipe_scripts(memory, places, space, threads);
+            let pointers: Vec<u64> = threads.registers().map(|registers| registers.fs_base).collect();
+            report.is_clear = report.foreign == 0
+                && leftover.is_known()
+                && !leftover.any_inside(memory, space, &pointers)
+                && threads.any_in(memory, space, &leftover.code()).is_ok_and(|any| !any);
+            steps.at("it is known whether the agent is still in use");
+        }
+    }
+    Outcome::Done(report)
+}
+
+/// Removes scripts that no thread runs, those of attachers that died included.
+fn wipe_scripts(memory: &TargetMemory, places: &[Range<u64>], space: &AddressSpace, threads: &StoppedThreads) {
+    for place in left_scripts(memory, places) {
+        if threads.any_in(memory, space, std::slice::from_ref(&place)).is_ok_and(|any| !any) {
+            let _ = memory.write(place.start, &[0; MOST_SCRIPT_BYTES]);
+        }
+    }
+}
+
+fn encode(outcome: &Outcome) -> Vec<u8> {
+    let words: Vec<u64> = match outcome {
+        Outcome::Done(report) => vec![
+            0,
+            report.pause.as_nanos() as u64,
+            report.threads as u64,
+            report.mended.into(),
+            report.changed as u64,
+            report.foreign as u64,
+            report.is_clear.into(),
+        ],
+        Outcome::Unsafe => vec![1],
+        Outcome::TooLong(state) => vec![2, u64::from(u32::from(*state))],
+        Outcome::WriteForbidden(error) => vec![3, error.raw_os_error().unwrap_or(libc::EIO) as u64],
+        Outcome::Failed(error) => vec![4, error.raw_os_error().unwrap_or(libc::EIO) as u64],
+    };
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn decode(answer: &[u8]) -> Outcome {
+    let word = |index: usize| u64_at(answer, index * 8).unwrap_or(0);
+    let error = || io::Error::from_raw_os_error(word(1) as i32);
+    match word(0) {
+        0 => Outcome::Done(StopReport {
+            pause: Duration::from_nanos(word(1)),
+            threads: word(2) as usize,
+            mended: word(3) as u32,
+            attempts: 0,
+            changed: word(4) as usize,
+            foreign: word(5) as usize,
+            is_clear: word(6) != 0,
+        }),
+        1 => Outcome::Unsafe,
+        2 => Outcome::TooLong(char::from_u32(word(1) as u32).unwrap_or('?')),
+        3 => Outcome::WriteForbidden(error()),
+        _ => Outcome::Failed(error()),
+    }
+}

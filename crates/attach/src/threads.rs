@@ -1,0 +1,350 @@
+//! All threads of the target, stopped for a short while.
+
+use crate::elf::u64_at;
+use crate::look::{TaskStatus, threads_of};
+use crate::mappings::AddressSpace;
+use crate::steps::Steps;
+use crate::target_memory::TargetMemory;
+use crate::tracee::{Registers, StopKind, Tracee};
+use std::collections::HashMap;
+use std::io;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+/// How much of a stack is searched, from its top. A signal frame that lies deeper belongs to a handler that uses more stack than this.
+const STACK_SEARCHED: u64 = 1 << 20;
+/// The bytes below the stack pointer that a function may use.
+const RED_ZONE: u64 = 128;
+/// How many bytes are read at once.
+const BATCH: usize = 4 << 20;
+/// `syscall`.
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+/// Why the threads could not be stopped.
+#[derive(Debug)]
+pub(crate) enum StopFailure {
+    /// A thread does not stop within the budget: it waits in the kernel, as in `vfork`.
+    TooLong {
+        /// Its state.
+        state: char,
+    },
+    /// The kernel said no.
+    Failed(io::Error),
+}
+
+struct StoppedThread {
+    tracee: Tracee,
+    stop: Option<(StopKind, Registers)>,
+}
+
+/// All threads of a process, none of which runs until this is released.
+pub(crate) struct StoppedThreads {
+    pid: i32,
+    threads: Vec<StoppedThread>,
+    /// When the first one was interrupted.
+    began: Instant,
+    /// System calls that were begun again.
+    pub mended: u32,
+}
+
+impl StoppedThreads {
+    /// Stops all threads, those that are created meanwhile included.
+    pub(crate) fn stop(pid: i32, memory: &TargetMemory, budget: Duration, steps: &Steps) -> Result<Self, StopFailure> {
+        let mut all = Self { pid, threads: Vec::new(), began: Instant::now(), mended: 0 };
+        match all.stop_within(memory, budget, steps) {
+            Ok(()) => Ok(all),
+            Err(failure) => {
+                all.release();
+                Err(failure)
+            }
+        }
+    }
+
+    fn stop_within(&mut self, memory: &TargetMemory, budget: Duration, steps: &Steps) -> Result<(), StopFailure> {
+        let mut known: HashMap<i32, usize> = HashMap::new();
+        // No thread waits while all are seized.
+        for _ in 0..3 {
+            if self.seize_new(&mut known)? == 0 {
+                break;
+            }
+        }
+        steps.at("all threads are seized");
+        // A thread in `vfork` waits in the kernel and cannot stop: the others would wait for it in vain.
+        for thread in &self.threads {
+            if let Ok(status) = TaskStatus::of_thread(self.pid, thread.tracee.thread)
+                && status.state() == 'D'
+            {
+                let deadline = Instant::now() + Duration::from_millis(1);
+                while Instant::now() < deadline {
+                    std::thread::yield_now();
+                }
+                if TaskStatus::of_thread(self.pid, thread.tracee.thread).is_ok_and(|status| status.state() == 'D') {
+                    return Err(StopFailure::TooLong { state: 'D' });
+                }
+            }
+        }
+        self.began = Instant::now();
+        let deadline = self.began + budget;
+        for thread in &self.threads {
+            let _ = thread.tracee.interrupt();
+        }
+        loop {
+            for index in 0..self.threads.len() {
+                self.wait_for(index, deadline)?;
+            }
+            let first_new = self.threads.len();
+            if self.seize_new(&mut known)? == 0 {
+                break;
+            }
+            for thread in &self.threads[first_new..] {
+                let _ = thread.tracee.interrupt();
+            }
+        }
+        self.threads.retain(|thread| thread.stop.is_some());
+        if self.threads.is_empty() {
+            return Err(StopFailure::Failed(io::Error::from_raw_os_error(libc::ESRCH)));
+        }
+        steps.at("all threads are stopped");
+        self.mend(memory);
+        Ok(())
+    }
+
+    /// Seizes threads that are not known yet, and says how many there were.
+    fn seize_new(&mut self, known: &mut HashMap<i32, usize>) -> Result<usize, StopFailure> {
+        let mut new = 0;
+        for thread in threads_of(self.pid).map_err(StopFailure::Failed)? {
+            if known.contains_key(&thread) {
+                continue;
+            }
+            match Tracee::seize(thread) {
+                Ok(tracee) => {
+                    known.insert(thread, self.threads.len());
+                    self.threads.push(StoppedThread { tracee, stop: None });
+                    new += 1;
+                }
+                Err(error) => {
+                    let has_ended = error.raw_os_error() == Some(libc::ESRCH)
+                        || TaskStatus::of_thread(self.pid, thread)
+                            .map_or(true, |status| matches!(status.state(), 'Z' | 'X'));
+                    if !has_ended {
+                        return Err(StopFailure::Failed(error));
+                    }
+                }
+            }
+        }
+        Ok(new)
+    }
+
+    fn wait_for(&mut self, index: usize, deadline: Instant) -> Result<(), StopFailure> {
+        let Some(thread) = self.threads.get_mut(index) else { return Ok(()) };
+        if thread.stop.is_some() {
+            return Ok(());
+        }
+        match thread.tracee.wait(deadline) {
+            // One that has ended is left out later.
+            Err(_) => (),
+            Ok(Some(kind)) => {
+                if let Ok(registers) = thread.tracee.registers() {
+                    thread.stop = Some((kind, registers));
+                }
+            }
+            Ok(None) => {
+                let state = TaskStatus::of_thread(self.pid, thread.tracee.thread).map_or('?', |status| status.state());
+                return Err(StopFailure::TooLong { state });
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins system calls again that failed only because we stopped the thread: some kinds of waiting are not restarted by the kernel.
+    fn mend(&mut self, memory: &TargetMemory) {
+        for thread in &mut self.threads {
+            if let Some((StopKind::Interrupted, registers)) = &mut thread.stop
+                && let Some(again) = begun_again(self.pid, thread.tracee.thread, registers, memory)
+                && thread.tracee.set_registers(&again).is_ok()
+            {
+                *registers = again;
+                self.mended += 1;
+            }
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// The registers of all.
+    pub(crate) fn registers(&self) -> impl Iterator<Item = &Registers> {
+        self.threads.iter().filter_map(|thread| thread.stop.as_ref().map(|(_, registers)| registers))
+    }
+
+    /// Whether an instruction pointer, or any word of a stack from its top on, lies in one of the ranges. An address on a stack may be where a signal handler returns
+    /// to, or a function; or an old word that means nothing, so the answer may be too careful.
+    pub(crate) fn any_in(
+        &self,
+        memory: &TargetMemory,
+        space: &AddressSpace,
+        ranges: &[Range<u64>],
+    ) -> io::Result<bool> {
+        let lowest = ranges.iter().map(|range| range.start).min().unwrap_or(0);
+        let highest = ranges.iter().map(|range| range.end).max().unwrap_or(0);
+        let within = |word: u64| word >= lowest && word < highest && ranges.iter().any(|range| range.contains(&word));
+        if self.registers().any(|registers| within(registers.rip)) {
+            return Ok(true);
+        }
+        // A thread that was created since has a stack that was not there.
+        let read_again = self
+            .registers()
+            .any(|registers| space.at(registers.rsp).is_none())
+            .then(|| AddressSpace::read(self.pid))
+            .transpose()?;
+        let space = read_again.as_ref().unwrap_or(space);
+        let stacks: Vec<Range<u64>> = self
+            .registers()
+            .filter_map(|registers| {
+                let mapping = space.at(registers.rsp)?;
+                let start = registers.rsp.saturating_sub(RED_ZONE).max(mapping.start).next_multiple_of(8);
+                Some(start..mapping.end.min(start + STACK_SEARCHED))
+            })
+            .filter(|stack| !stack.is_empty())
+            .collect();
+        let mut buffer = vec![0; BATCH];
+        let mut waiting: Vec<Range<u64>> = Vec::new();
+        let mut bytes = 0;
+        for stack in stacks {
+            let length = (stack.end - stack.start) as usize;
+            if bytes + length > BATCH || waiting.len() == 512 {
+                if self.any_word(memory, &waiting, &mut buffer, &within)? {
+                    return Ok(true);
+                }
+                waiting.clear();
+                bytes = 0;
+            }
+            bytes += length;
+            waiting.push(stack);
+        }
+        self.any_word(memory, &waiting, &mut buffer, &within)
+    }
+
+    fn any_word(
+        &self,
+        memory: &TargetMemory,
+        stacks: &[Range<u64>],
+        buffer: &mut [u8],
+        within: &impl Fn(u64) -> bool,
+    ) -> io::Result<bool> {
+        let wanted: usize = stacks.iter().map(|stack| (stack.end - stack.start) as usize).sum();
+        if wanted == 0 {
+            return Ok(false);
+        }
+        let words_of = |bytes: &[u8]| bytes.chunks_exact(8).any(|word| u64_at(word, 0).is_some_and(within));
+        if read_many(self.pid, stacks, &mut buffer[..wanted]).is_ok_and(|read| read == wanted) {
+            return Ok(words_of(&buffer[..wanted]));
+        }
+        // One of the stacks cannot be read whole: each by itself, and a page at a time.
+        for stack in stacks {
+            let mut at = stack.start;
+            while at < stack.end {
+                let end = ((at | 4095) + 1).min(stack.end);
+                let part = &mut buffer[..(end - at) as usize];
+                if memory.read(at, part).is_ok() && words_of(part) {
+                    return Ok(true);
+                }
+                at = end;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Lets all go: those that were in the program first, then those in system calls. Returns how long the last was stopped.
+    pub(crate) fn release(&mut self) -> Duration {
+        // Threads that have not stopped cannot be released: they stop in a moment, since they were interrupted, and must be waited for.
+        let deadline = Instant::now() + Duration::from_millis(200);
+        let (program, system): (Vec<_>, Vec<_>) = self.threads.drain(..).partition(|thread| {
+            thread.stop.as_ref().is_some_and(|(_, registers)| registers.orig_rax.cast_signed() < 0)
+        });
+        let mut late = Vec::new();
+        for thread in program.into_iter().chain(system) {
+            match thread.stop {
+                Some((kind, _)) => thread.tracee.release(kind),
+                None => late.push(thread.tracee),
+            }
+        }
+        for tracee in late {
+            let _ = tracee.interrupt();
+            if let Ok(Some(kind)) = tracee.wait(deadline) {
+                tracee.release(kind);
+            }
+        }
+        self.began.elapsed()
+    }
+}
+
+/// The registers that begin a system call again, if it failed with EINTR because of our stop alone.
+pub(crate) fn begun_again(pid: i32, thread: i32, registers: &Registers, memory: &TargetMemory) -> Option<Registers> {
+    let number = registers.orig_rax.cast_signed();
+    if number < 0 || registers.rax.cast_signed() != -i64::from(libc::EINTR) || !fails_with_eintr(number) {
+        return None;
+    }
+    let status = TaskStatus::of_thread(pid, thread).ok()?;
+    // Another signal is on its way: EINTR is right.
+    if (status.signals("SigPnd") | status.signals("ShdPnd")) & !status.signals("SigBlk") != 0 {
+        return None;
+    }
+    let call = registers.rip.checked_sub(2)?;
+    memory.holds(call, &SYSCALL).then(|| {
+        let mut again = *registers;
+        again.rip = call;
+        again.rax = registers.orig_rax;
+        again.orig_rax = u64::MAX;
+        again
+    })
+}
+
+/// System calls that the kernel does not restart after a stop, some of them only with a time-out on their socket.
+fn fails_with_eintr(number: i64) -> bool {
+    const IO_PGETEVENTS: i64 = 333;
+    const EPOLL_PWAIT2: i64 = 441;
+    matches!(
+        number,
+        libc::SYS_epoll_wait
+            | libc::SYS_epoll_pwait
+            | EPOLL_PWAIT2
+            | libc::SYS_semop
+            | libc::SYS_semtimedop
+            | libc::SYS_rt_sigtimedwait
+            | libc::SYS_io_getevents
+            | IO_PGETEVENTS
+            | libc::SYS_msgrcv
+            | libc::SYS_msgsnd
+            | libc::SYS_read
+            | libc::SYS_readv
+            | libc::SYS_write
+            | libc::SYS_writev
+            | libc::SYS_recvfrom
+            | libc::SYS_recvmsg
+            | libc::SYS_recvmmsg
+            | libc::SYS_sendto
+            | libc::SYS_sendmsg
+            | libc::SYS_sendmmsg
+            | libc::SYS_accept
+            | libc::SYS_accept4
+            | libc::SYS_connect
+    )
+}
+
+/// Reads several ranges one behind the other.
+pub(crate) fn read_many(pid: i32, ranges: &[Range<u64>], into: &mut [u8]) -> io::Result<usize> {
+    let remote: Vec<libc::iovec> = ranges
+        .iter()
+        .map(|range| libc::iovec {
+            iov_base: range.start as *mut libc::c_void,
+            iov_len: (range.end - range.start) as usize,
+        })
+        .collect();
+    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    // SAFETY: the kernel writes into `into` at most; the remote addresses are those of another process.
+    let read = unsafe { libc::process_vm_readv(pid, &raw const local, 1, remote.as_ptr(), remote.len() as u64, 0) };
+    usize::try_from(read).map_err(|_| io::Error::last_os_error())
+}

@@ -1,0 +1,233 @@
+//! Where glibc's arenas are, and a copy of them.
+//!
+//! `main_arena` has no symbol in most systems. It is the place in the C library's data whose empty bins point to themselves, whose ring of arenas leads back, and whose
+//! top chunk is mapped.
+
+use crate::elf::{PT_LOAD, u64_at};
+use crate::mappings::AddressSpace;
+use crate::modules::Module;
+use crate::target_memory::TargetMemory;
+use crate::threads::read_many;
+use std::io;
+use std::ops::Range;
+
+/// Offsets in `struct malloc_state`, the same from glibc 2.35 to 2.41.
+const FAST_BINS: u64 = 0x10;
+const TOP: u64 = 0x60;
+const BINS: u64 = 0x70;
+const NEXT: u64 = 0x870;
+const ARENA_BYTES: u64 = 0x898;
+const BIN_COUNT: u64 = 127;
+/// Heaps of other arenas begin at multiples of this.
+const HEAP_BYTES: u64 = 64 << 20;
+const MOST_ARENAS: usize = 4096;
+const MOST_DATA: u64 = 64 << 20;
+/// Bytes that are copied behind the end of a range: the header of the top chunk.
+const BEHIND: u64 = 32;
+const PAGE: u64 = 4096;
+
+/// Where the C library keeps its state.
+#[derive(Clone, Debug)]
+pub(super) struct HeapLayout {
+    main_arena: u64,
+    /// `mp_`, by its limits of the thread caches.
+    parameters: u64,
+    /// Its writable data: one of the words is the mark of cached chunks.
+    data: Range<u64>,
+}
+
+pub(super) fn find_layout(memory: &TargetMemory, space: &AddressSpace, modules: &[Module]) -> Option<HeapLayout> {
+    for module in modules.iter().filter(|module| {
+        !module.is_loader && !module.is_vdso && (module.is_program || module.file_name().starts_with("libc"))
+    }) {
+        for segment in module.segments.iter().filter(|segment| segment.kind == PT_LOAD && segment.writable) {
+            let start = module.bias.wrapping_add(segment.address) & !7;
+            let end = start.wrapping_add(segment.memory_bytes) & !7;
+            if end <= start || end - start > MOST_DATA {
+                continue;
+            }
+            let Ok(data) = memory.read_vec(start, (end - start) as usize) else { continue };
+            if let Some(layout) = layout_in(memory, space, start..end, &data) {
+                return Some(layout);
+            }
+        }
+    }
+    None
+}
+
+fn layout_in(memory: &TargetMemory, space: &AddressSpace, range: Range<u64>, data: &[u8]) -> Option<HeapLayout> {
+    let word = |address: u64| u64_at(data, (address.checked_sub(range.start)?) as usize);
+    let is_empty_bin = |arena: u64, bin: u64| {
+        let at = arena + BINS + 16 * bin;
+        word(at) == Some(at - 16) && word(at + 8) == Some(at - 16)
+    };
+    let last = range.end.checked_sub(ARENA_BYTES)?;
+    let main_arena = (range.start..last).step_by(8).find(|&arena| {
+        let empty = || (0..BIN_COUNT).filter(|&bin| is_empty_bin(arena, bin)).count();
+        // The first comparison of a bin fails nearly everywhere.
+        (0..BIN_COUNT).step_by(8).any(|bin| is_empty_bin(arena, bin))
+            && empty() >= 8
+            && ring(memory, arena).is_some()
+            && {
+                let top = word(arena + TOP).unwrap_or(0);
+                top.is_multiple_of(16) && space.at(top).is_some()
+            }
+    })?;
+    // `tcache_bins`, `tcache_max_bytes`, `tcache_count`.
+    let parameters = (range.start + 0x40..range.end.checked_sub(24)?)
+        .step_by(8)
+        .find(|&at| word(at) == Some(64) && word(at + 8) == Some(0x408) && word(at + 16) == Some(7))?;
+    Some(HeapLayout { main_arena, parameters, data: range })
+}
+
+/// All arenas, the main one first, if their ring leads back to it.
+fn ring(memory: &TargetMemory, main_arena: u64) -> Option<Vec<u64>> {
+    let mut arenas = vec![main_arena];
+    loop {
+        let next = memory.read_u64(arenas.last()?.checked_add(NEXT)?).ok()?;
+        if next == main_arena {
+            return Some(arenas);
+        }
+        if next == 0 || arenas.len() == MOST_ARENAS || arenas.contains(&next) {
+            return None;
+        }
+        arenas.push(next);
+    }
+}
+
+/// The spans of chunks: from the first chunk to the top one or the end of the heap. With each, its arena.
+pub(super) fn heap_ranges(memory: &TargetMemory, layout: &HeapLayout) -> Vec<(Range<u64>, u64)> {
+    let mut ranges = Vec::new();
+    let read = |address: u64| memory.read_u64(address).unwrap_or(0);
+    for arena in ring(memory, layout.main_arena).unwrap_or_default() {
+        let top = read(arena + TOP);
+        if arena == layout.main_arena {
+            let base = read(layout.parameters - 8);
+            if base != 0 && base < top {
+                ranges.push((base.next_multiple_of(16)..top, arena));
+            }
+            continue;
+        }
+        let first = arena & !(HEAP_BYTES - 1);
+        let header_bytes = arena & (HEAP_BYTES - 1);
+        let mut heap = top & !(HEAP_BYTES - 1);
+        for _ in 0..MOST_ARENAS {
+            let start = if heap == first { arena + ARENA_BYTES } else { heap + header_bytes };
+            let end = if heap == top & !(HEAP_BYTES - 1) {
+                top
+            } else {
+                heap.saturating_add(read(heap + 16).min(HEAP_BYTES))
+            };
+            if start < end {
+                ranges.push((start.next_multiple_of(16)..end, arena));
+            }
+            if heap == first || heap == 0 {
+                break;
+            }
+            heap = read(heap + 8);
+        }
+    }
+    ranges
+}
+
+/// Everything that is needed to read the heap, as of one instant.
+#[derive(Debug, Default)]
+pub(super) struct HeapCopy {
+    /// Spans of chunks, each with the header of the chunk behind it.
+    pub spans: Vec<CopiedSpan>,
+    /// Words that may be the mark of cached chunks.
+    pub words: Vec<u64>,
+    /// The first chunks of fast bins.
+    pub fast: Vec<u64>,
+    /// Chunks with a mapping of their own: address, size.
+    pub mapped: Vec<(u64, u64)>,
+}
+
+/// A span of chunks.
+#[derive(Debug)]
+pub(super) struct CopiedSpan {
+    pub start: u64,
+    pub end: u64,
+    pub bytes: Vec<u8>,
+}
+
+impl HeapCopy {
+    /// All threads must be stopped.
+    pub(super) fn take(pid: i32, memory: &TargetMemory, layout: &HeapLayout) -> io::Result<Self> {
+        let mut copy = Self::default();
+        for (range, _) in heap_ranges(memory, layout) {
+            let mut bytes = vec![0; (range.end - range.start + BEHIND) as usize];
+            // Behind the last chunk of a heap that is full there is nothing.
+            let mut done = 0;
+            while done < bytes.len() {
+                let at = range.start + done as u64;
+                let wanted = (bytes.len() - done).min(16 << 20);
+                let part = at..at + wanted as u64;
+                match read_many(pid, &[part], &mut bytes[done..done + wanted]) {
+                    Ok(read) if read > 0 => done += read,
+                    _ if done as u64 >= range.end - range.start => break,
+                    Ok(_) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+                    Err(error) => return Err(error),
+                }
+            }
+            bytes.truncate(done);
+            copy.spans.push(CopiedSpan { start: range.start, end: range.end, bytes });
+        }
+        for arena in ring(memory, layout.main_arena).unwrap_or_default() {
+            let bins = memory.read_vec(arena + FAST_BINS, 80)?;
+            copy.fast.extend((0..10).filter_map(|bin| u64_at(&bins, bin * 8)).filter(|&first| first != 0));
+        }
+        let data = memory.read_vec(layout.data.start, (layout.data.end - layout.data.start) as usize)?;
+        copy.words = data
+            .chunks_exact(8)
+            .filter_map(|word| u64_at(word, 0))
+            .filter(|word| word >> 48 != 0 && word >> 48 != 0xffff)
+            .collect();
+        let count = memory.read_u32(layout.parameters - 0x2c)?;
+        copy.mapped = mapped_chunks(pid, count.into())?;
+        Ok(copy)
+    }
+}
+
+/// Chunks with a mapping of their own: pages of anonymous mappings that begin with such a size, until there are as many as glibc counts.
+fn mapped_chunks(pid: i32, count: u64) -> io::Result<Vec<(u64, u64)>> {
+    let mut found = Vec::new();
+    if count == 0 {
+        return Ok(found);
+    }
+    for mapping in AddressSpace::read(pid)?.mappings {
+        if !mapping.name.is_empty() || !mapping.readable || !mapping.writable || mapping.shared {
+            continue;
+        }
+        let mut at = mapping.start;
+        while at < mapping.end {
+            let pages = ((mapping.end - at) / PAGE).min(512);
+            let heads: Vec<Range<u64>> = (0..pages).map(|page| at + page * PAGE..at + page * PAGE + 16).collect();
+            let mut bytes = vec![0; heads.len() * 16];
+            let read = read_many(pid, &heads, &mut bytes)?;
+            let mut next = at + pages * PAGE;
+            for (head, words) in heads.iter().zip(bytes[..read].chunks_exact(16)) {
+                let (before, size) = (u64_at(words, 0).unwrap_or(0), u64_at(words, 8).unwrap_or(0));
+                let bytes = size & !7;
+                if size & 7 == 2
+                    && bytes.is_multiple_of(PAGE)
+                    && bytes >= PAGE
+                    && bytes <= mapping.end - head.start
+                    && before < bytes
+                {
+                    found.push((head.start, bytes));
+                    if found.len() as u64 == count {
+                        return Ok(found);
+                    }
+                    next = head.start + bytes;
+                    break;
+                }
+            }
+            if read < heads.len() * 16 && next == at + pages * PAGE {
+                break;
+            }
+            at = next;
+        }
+    }
+    Ok(found)
+}

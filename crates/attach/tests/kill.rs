@@ -1,0 +1,137 @@
+//! The attacher is killed at every step and at random moments. The target must neither die nor hang, and can be attached to and detached from again.
+//!
+//! `HIGHWATER_ATTACH_KILLS=1000` makes that many random kills.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+use support::{Target, attach, attacher, births_and_deaths, changed_bytes, complaint, detach, our_mappings, step_file};
+
+#[test]
+fn attacher_process() {
+    support::attacher_process();
+}
+
+fn last_step(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default().lines().last().unwrap_or("before the first").to_owned()
+}
+
+/// The target goes on, and takes part in an attach and a detach as if nothing had been.
+fn is_unharmed(target: &mut Target, when: &str) {
+    target.check(when);
+    let attached = attach(target.pid());
+    target.check(&format!("attached again {when}"));
+    assert!(births_and_deaths(&attached).0 > 0, "nothing was counted {when}");
+    detach(target.pid());
+    target.check(&format!("detached {when}"));
+    assert_eq!(changed_bytes(target.pid()), 0, "{when}");
+}
+
+/// Kills at step 1, 2, 3 … until the attacher comes to its end.
+fn at_every_step(what: &str, whom: &str) {
+    for step in 1..200 {
+        let mut target = Target::churn(1 + step % 3, step % 2);
+        if what == "detach" {
+            attach(target.pid());
+        }
+        let steps = step_file();
+        let mut child = attacher(what, target.pid(), &steps, Some((step, whom)));
+        let status = child.wait().unwrap();
+        let when = format!("after {what} was killed ({whom}) at step {step}, {}", last_step(&steps));
+        let taken = fs::read_to_string(&steps).unwrap_or_default().lines().count();
+        if taken < step && whom == "all" {
+            assert!(status.success(), "{when}: {}", complaint(child.stderr.take()));
+        }
+        is_unharmed(&mut target, &when);
+        let _ = fs::remove_file(&steps);
+        if taken < step {
+            assert!(step > 10, "an attacher has more steps: {step}");
+            return;
+        }
+    }
+    panic!("an attacher without end");
+}
+
+#[test]
+fn attacher_killed_at_every_step() {
+    at_every_step("attach", "all");
+}
+
+#[test]
+fn detacher_killed_at_every_step() {
+    at_every_step("detach", "all");
+}
+
+#[test]
+fn worker_killed_at_every_step() {
+    at_every_step("attach", "itself");
+}
+
+#[test]
+fn attachers_killed_at_random_moments() {
+    let kills: u64 = std::env::var("HIGHWATER_ATTACH_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(24);
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut killed = 0;
+    for round in 0..kills {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let mut target = Target::churn(1 + (round % 3) as usize, 0);
+        let what = if round % 4 == 3 { "detach" } else { "attach" };
+        if what == "detach" {
+            attach(target.pid());
+        }
+        let steps = step_file();
+        let mut child = attacher(what, target.pid(), &steps, None);
+        // From its first step on: the start of the process takes longer than all of them.
+        while !steps.exists() && child.try_wait().unwrap().is_none() {
+            std::hint::spin_loop();
+        }
+        std::thread::sleep(Duration::from_micros(random % 12_000));
+        support::send(-(child.id() as i32), libc::SIGKILL);
+        killed += u64::from(!child.wait().unwrap().success());
+        let when = format!("after {what} was killed at a random moment behind {}", last_step(&steps));
+        is_unharmed(&mut target, &when);
+        let _ = fs::remove_file(&steps);
+    }
+    println!("{kills} attachers, {killed} killed before their end: 0 dead, 0 stuck");
+    assert!(killed > 0);
+}
+
+#[test]
+fn a_stopped_attacher_delays_only_as_long_as_it_is_stopped() {
+    let mut target = Target::churn(2, 1);
+    let steps = step_file();
+    let mut child = attacher("attach", target.pid(), &steps, None);
+    while !steps.exists() {
+        std::hint::spin_loop();
+    }
+    std::thread::sleep(Duration::from_millis(3));
+    let group = -(child.id() as i32);
+    support::send(group, libc::SIGSTOP);
+    std::thread::sleep(Duration::from_millis(300));
+    support::send(group, libc::SIGKILL);
+    child.wait().unwrap();
+    let _ = fs::remove_file(&steps);
+    is_unharmed(&mut target, "after a stopped attacher was killed");
+}
+
+#[test]
+fn nothing_is_left_after_a_detach() {
+    let mut target = Target::churn(3, 3);
+    let before = our_mappings(target.pid());
+    for _ in 0..5 {
+        let attached = attach(target.pid());
+        assert_eq!(attached.stop.threads, 6);
+        target.check("attached");
+        let detached = detach(target.pid());
+        target.check("detached");
+        assert_eq!(detached.stop.changed, attached.header.hook_count as usize);
+        assert_eq!(changed_bytes(target.pid()), 0);
+        if detached.is_unmapped {
+            assert_eq!(our_mappings(target.pid()), before);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The reader's end of the object that an attacher shares with an agent that it has injected.
+//!
+//! [`attach_v1`](highwater_shm::attach_v1) is the agreement. The attacher creates the object, gives it its size and seals that. This module writes what the agent finds
+//! when it begins, keeps telling it that there is a reader, and allocates its memory ahead of it.
+
+use crate::module_watch::program_range;
+use crate::session_memory::{Refused, SessionMemory};
+use crate::stamps::monotonic_ns;
+use highwater_clock::Counter;
+use highwater_shm::attach_v1::{
+    AttachHeader, AttachLayout, AttachPage, ENDED_BY_READER, ENDED_NO_READER, FLAG_COUNTER, PAGE_MAGIC, SESSION,
+    VERSION,
+};
+use highwater_shm::session_v1::{AgentClock, Header, MAGIC};
+use rustix::fs::{FallocateFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How far ahead of the agent its private memory is allocated: more than a hundred threads that begin at once.
+const PRIVATE_AHEAD: u64 = 16 << 20;
+/// How long an injected agent continues without a sign of its reader.
+pub const READER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The object, and a mapping of what lies before the session.
+pub struct AttachedMemory {
+    object: OwnedFd,
+    base: *mut u8,
+    layout: AttachLayout,
+    /// Private memory below this offset was allocated.
+    provided: AtomicU64,
+}
+
+// SAFETY: everything in the mapping is reached through atomics.
+unsafe impl Send for AttachedMemory {}
+// SAFETY: likewise.
+unsafe impl Sync for AttachedMemory {}
+
+/// Why an injected agent has ended by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachedEnd {
+    /// It saw no sign of a reader for too long.
+    NoReader,
+    /// The reader asked for it.
+    Asked,
+    /// Its memory has impossible values.
+    Damaged,
+}
+
+/// What an injected agent counts beside its session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AttachedCounts {
+    /// Frees of blocks that are older than the live table.
+    pub unknown_frees: u64,
+    /// Their usable sizes.
+    pub unknown_bytes: u64,
+    /// Calls that were passed on unrecorded because there were too many threads.
+    pub unslotted: u64,
+    /// Bytes of private memory that the agent took before they were allocated, so that they are charged to its process.
+    pub unprovided: u64,
+}
+
+impl AttachedMemory {
+    /// Maps the object, which has the size that the layout says and cannot change it.
+    pub fn open(object: impl AsFd, layout: AttachLayout) -> Result<Self, Refused> {
+        let object = object.as_fd().try_clone_to_owned().map_err(|_| Refused::NoDescriptors)?;
+        let size = u64::try_from(rustix::fs::fstat(&object)?.st_size).map_err(|_| Refused::NotOurs)?;
+        if !rustix::fs::fcntl_get_seals(&object)?.contains(SealFlags::SHRINK | SealFlags::GROW) {
+            return Err(Refused::NotSealed);
+        }
+        if size != layout.bytes() {
+            return Err(Refused::NotOurs);
+        }
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping wherever the kernel likes, of a part that the object has.
+        let base = unsafe {
+            rustix::mm::mmap(std::ptr::null_mut(), SESSION as usize, protection, MapFlags::SHARED, &object, 0)?
+        };
+        Ok(Self { object, base: base.cast(), layout, provided: AtomicU64::new(0) })
+    }
+
+    /// The page that reader and agent share.
+    pub fn page(&self) -> &AttachPage {
+        // SAFETY: the mapping begins with it; all fields are atomics.
+        unsafe { &*self.base.cast() }
+    }
+
+    /// Writes what the agent finds when it begins: into the new, empty object, and into `header`, which the attacher then writes into the process. `pid` is the
+    /// process as this one sees it. Stamps are ticks of the counter if there is one.
+    pub fn prepare(&self, header: &mut AttachHeader, pid: u32, counter: Option<Counter>) -> Result<(), Refused> {
+        self.layout.write_to(header);
+        if header.program == [0; 2] {
+            header.program = program_range(pid).unwrap_or_default();
+        }
+        header.flags = header.flags & !FLAG_COUNTER | if counter.is_some() { FLAG_COUNTER } else { 0 };
+        self.allocate(0, SESSION);
+        self.keep_private_ahead();
+        let page = self.page();
+        let patience = READER_PATIENCE.as_nanos() as u64;
+        page.patience.store(counter.map_or(patience, |counter| counter.ticks(patience)), Ordering::Relaxed);
+        page.version.store(VERSION, Ordering::Relaxed);
+        page.magic.store(PAGE_MAGIC, Ordering::Release);
+        self.write_session_header(pid, counter)
+    }
+
+    fn write_session_header(&self, pid: u32, counter: Option<Counter>) -> Result<(), Refused> {
+        self.allocate(SESSION, size_of::<Header>() as u64);
+        let bytes = size_of::<Header>();
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping wherever the kernel likes, of a part that the object has.
+        let memory = unsafe {
+            rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, &self.object, SESSION)?
+        };
+        // SAFETY: the mapping is that long; all fields are atomics.
+        let session = unsafe { &*memory.cast::<Header>() };
+        let clock = if counter.is_some() { AgentClock::Counter } else { AgentClock::Monotonic };
+        session.pid.store(pid, Ordering::Relaxed);
+        session.clock.store(clock as u32, Ordering::Relaxed);
+        session.start.store(counter.map_or_else(monotonic_ns, |counter| counter.read()), Ordering::Relaxed);
+        session.start_monotonic.store(monotonic_ns(), Ordering::Relaxed);
+        session.ring_capacity.store(self.layout.capacity.rings, Ordering::Relaxed);
+        session.node_capacity.store(self.layout.capacity.nodes, Ordering::Relaxed);
+        session.magic.store(MAGIC, Ordering::Release);
+        // SAFETY: mapped above, and nothing borrows from it any more.
+        let _ = unsafe { rustix::mm::munmap(memory, bytes) };
+        Ok(())
+    }
+
+    /// The session, for a recorder.
+    pub fn session(&self) -> Result<SessionMemory, Refused> {
+        SessionMemory::open_part(&self.object, SESSION, self.layout.capacity)
+    }
+
+    /// Tells the agent that there is a reader, and allocates memory ahead of it. To be called at least every second or so.
+    pub fn keep_alive(&self) {
+        self.page().heartbeat.fetch_add(1, Ordering::Relaxed);
+        self.keep_private_ahead();
+    }
+
+    /// Tells the agent that the process has unloaded a module.
+    pub fn note_unload(&self) {
+        self.page().unloads.fetch_add(1, Ordering::Release);
+    }
+
+    /// Whether the agent has begun: only a call of the program makes it begin.
+    pub fn has_begun(&self) -> bool {
+        self.page().begun.load(Ordering::Acquire) == 1
+    }
+
+    /// Why the agent has ended by itself, if it has.
+    pub fn ended(&self) -> Option<AttachedEnd> {
+        match self.page().ended.load(Ordering::Relaxed) {
+            0 => None,
+            ENDED_NO_READER => Some(AttachedEnd::NoReader),
+            ENDED_BY_READER => Some(AttachedEnd::Asked),
+            _ => Some(AttachedEnd::Damaged),
+        }
+    }
+
+    /// The agent's counts.
+    pub fn counts(&self) -> AttachedCounts {
+        let page = self.page();
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        AttachedCounts {
+            unknown_frees: load(&page.unknown_frees),
+            unknown_bytes: load(&page.unknown_bytes),
+            unslotted: load(&page.unslotted),
+            unprovided: load(&page.private_unprovided),
+        }
+    }
+
+    fn keep_private_ahead(&self) {
+        let page = self.page();
+        let used = page.private_used.load(Ordering::Relaxed).min(self.layout.private_bytes);
+        let wanted = (used + PRIVATE_AHEAD).min(self.layout.private_bytes);
+        let provided = self.provided.load(Ordering::Relaxed);
+        if wanted > provided {
+            self.allocate(self.layout.private + provided, wanted - provided);
+            self.provided.store(wanted, Ordering::Relaxed);
+            page.private_provided.store(wanted, Ordering::Release);
+        }
+    }
+
+    /// If that fails, the process takes the memory itself, as soon as the agent writes there.
+    fn allocate(&self, start: u64, length: u64) {
+        let _ = rustix::fs::fallocate(&self.object, FallocateFlags::empty(), start, length);
+    }
+}
+
+impl Drop for AttachedMemory {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `open`, and nothing borrows from it any more.
+        let _ = unsafe { rustix::mm::munmap(self.base.cast(), SESSION as usize) };
+    }
+}
