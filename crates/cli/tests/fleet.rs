@@ -109,7 +109,7 @@ fn figures_are_those_that_were_added() {
     let by_host = asked(&place, &["growth", "lake", "--by-host"]);
     assert_eq!(columns(&by_host, &["host", "function", "grew"]), [json!(["a", "open", 29_500.0])]);
     let back = asked(&place, &["growth", "lake", "--from-version", "2.0", "--to-version", "1.0"]);
-    assert_eq!(columns(&back, &["function"]), [json!(""); 0]);
+    assert!(columns(&back, &["function"]).is_empty());
 
     // Two blocks a minute.
     let leaks = asked(&place, &["leaks", "lake"]);
