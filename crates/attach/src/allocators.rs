@@ -1,7 +1,7 @@
 //! The allocators of a process: all modules but the loader that define `malloc` and `free`.
 
 use crate::elf::{DefinedSymbol, SymbolTable};
-use crate::modules::{Module, symbols_of_program};
+use crate::modules::{TargetModule, symbols_of_program};
 use crate::refusal::Refusal;
 use highwater_shm::attach_v1::{FUNCTION_COUNT, FUNCTIONS, FunctionIndex};
 
@@ -19,7 +19,7 @@ pub(crate) struct Allocator {
 }
 
 /// Finds all. If the program has no dynamic symbols, those of its file are read.
-pub(crate) fn find_allocators(pid: i32, modules: &mut [Module]) -> Result<Vec<Allocator>, Refusal> {
+pub(crate) fn find_allocators(pid: i32, modules: &mut [TargetModule]) -> Result<Vec<Allocator>, Refusal> {
     if let Some(tool) = other_tool(modules) {
         return Err(Refusal::OtherTool { pid, tool });
     }
@@ -60,7 +60,7 @@ pub(crate) fn find_allocators(pid: i32, modules: &mut [Module]) -> Result<Vec<Al
     Ok(allocators)
 }
 
-fn is_glibc(module: &Module) -> bool {
+fn is_glibc(module: &TargetModule) -> bool {
     let name = module.file_name();
     name == "libc.so.6" || name.starts_with("libc-2")
 }
@@ -78,7 +78,7 @@ fn has(bytes: &[u8], wanted: &[u8]) -> bool {
 }
 
 /// A tool that has put its own allocator into the program.
-fn other_tool(modules: &[Module]) -> Option<&'static str> {
+fn other_tool(modules: &[TargetModule]) -> Option<&'static str> {
     modules.iter().find_map(|module| {
         let name = module.file_name();
         match name {
@@ -92,7 +92,7 @@ fn other_tool(modules: &[Module]) -> Option<&'static str> {
 }
 
 /// Whether Highwater's own library is there: it hooks calls by their names.
-pub(crate) fn is_preloaded(modules: &[Module]) -> bool {
+pub(crate) fn is_preloaded(modules: &[TargetModule]) -> bool {
     modules.iter().any(|module| {
         module.path.contains("highwater") && !module.symbols.find(0, &["malloc"]).is_empty() && !module.is_program
     })

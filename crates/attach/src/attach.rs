@@ -245,10 +245,9 @@ impl AttachPlan {
         steps.at("the object is open");
         self.wait_until(done, 2)?;
         steps.at("the script has ended");
-        let failed = |call, value: i64| AttachError::Script {
-            pid: self.pid,
-            call,
-            source: io::Error::from_raw_os_error(value.unsigned_abs() as i32),
+        let failed = |call, value: i64| match value.unsigned_abs() as i32 {
+            libc::EEXIST => AttachError::SpaceTaken(self.pid),
+            error => AttachError::Script { pid: self.pid, call, source: io::Error::from_raw_os_error(error) },
         };
         if descriptor < 0 {
             return Err(failed("memfd_create", descriptor));

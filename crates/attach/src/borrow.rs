@@ -2,7 +2,7 @@
 
 use crate::elf::u64_at;
 use crate::look::{TaskStatus, threads_of};
-use crate::modules::Module;
+use crate::modules::TargetModule;
 use crate::script::{
     MOST_SCRIPT_BYTES, MappingRequest, ResumePoint, SCRIPT_MAGIC, Script, cleaning_script, mapping_script,
 };
@@ -49,8 +49,8 @@ pub(crate) enum BorrowFailure {
 }
 
 /// Unused rests of executable pages, each with nothing in it yet or with the script of an attacher that died.
-pub(crate) fn script_places(modules: &[Module]) -> Vec<Range<u64>> {
-    let mut places: Vec<&Module> =
+pub(crate) fn script_places(modules: &[TargetModule]) -> Vec<Range<u64>> {
+    let mut places: Vec<&TargetModule> =
         modules.iter().filter(|module| (module.slack.end - module.slack.start) as usize >= MOST_SCRIPT_BYTES).collect();
     // The vDSO's page belongs to all processes until it is written to; the program itself is where others look first.
     places.sort_by_key(|module| (module.is_vdso, module.is_program));

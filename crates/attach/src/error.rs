@@ -32,6 +32,9 @@ pub enum AttachError {
         /// Its error.
         source: io::Error,
     },
+    /// The process itself took the addresses that were free when it was examined.
+    #[error("process {0} mapped memory where the agent was to lie; try again")]
+    SpaceTaken(i32),
     /// It took too long.
     #[error(
         "the thread of process {0} that maps the agent did not come to its end: the process is very busy; try again"
@@ -78,4 +81,19 @@ pub enum AttachError {
         /// Why.
         source: io::Error,
     },
+}
+
+impl AttachError {
+    /// True if the process is fit, but was busy in a way that passes: a new plan and another try may succeed.
+    pub fn is_temporary(&self) -> bool {
+        matches!(
+            self,
+            Self::NoThread(_)
+                | Self::SpaceTaken(_)
+                | Self::ScriptLate(_)
+                | Self::DoesNotStop { .. }
+                | Self::NoSafeMoment(_)
+                | Self::Refused(Refusal::Busy(_))
+        )
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::allocators::{Allocator, is_needed};
 use crate::decode::Instruction;
-use crate::modules::Module;
+use crate::modules::TargetModule;
 use crate::refusal::Refusal;
 use crate::relocate::{FAR_JUMP_BYTES, Immovable, JUMP_BYTES, MovedStart, relocate};
 use crate::target_memory::TargetMemory;
@@ -96,7 +96,7 @@ struct Beginning {
     jumped: bool,
 }
 
-fn bytes_at(pid: i32, module: &Module, memory: &TargetMemory, address: u64, size: usize) -> Option<Vec<u8>> {
+fn bytes_at(pid: i32, module: &TargetModule, memory: &TargetMemory, address: u64, size: usize) -> Option<Vec<u8>> {
     // The file has what was there before anyone's breakpoint. A file that has been replaced since is no help, nor is one that cannot be opened.
     let from_file = (!module.path.ends_with(" (deleted)") || module.is_program)
         .then(|| module.bytes_of_file(pid, address, SEARCHED))
@@ -104,7 +104,7 @@ fn bytes_at(pid: i32, module: &Module, memory: &TargetMemory, address: u64, size
     from_file.or_else(|| memory.read_vec(address, size.clamp(32, SEARCHED)).ok())
 }
 
-fn follow_jumps(pid: i32, module: &Module, memory: &TargetMemory, address: u64, size: u64) -> Option<Beginning> {
+fn follow_jumps(pid: i32, module: &TargetModule, memory: &TargetMemory, address: u64, size: u64) -> Option<Beginning> {
     let size = usize::try_from(size).unwrap_or(SEARCHED).clamp(1, SEARCHED);
     let mut at = Beginning { entry: address, size, code: bytes_at(pid, module, memory, address, size)?, jumped: false };
     for _ in 0..MOST_JUMPS {
@@ -136,7 +136,7 @@ fn stub_target(memory: &TargetMemory, at: &Beginning) -> Option<u64> {
 pub(crate) fn plan_hooks(
     pid: i32,
     memory: &TargetMemory,
-    modules: &[Module],
+    modules: &[TargetModule],
     allocators: &[Allocator],
     islands: &[u64],
 ) -> Result<Vec<AllocatorHooks>, Refusal> {

@@ -21,7 +21,7 @@ const PAGE: u64 = 4096;
 
 /// One ELF file in the address space.
 #[derive(Debug)]
-pub(crate) struct Module {
+pub(crate) struct TargetModule {
     pub path: String,
     /// What is added to addresses of the file.
     pub bias: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Module {
     pub has_interpreter: bool,
 }
 
-impl Module {
+impl TargetModule {
     fn read(memory: &TargetMemory, space: &AddressSpace, base: u64, path: &str) -> Option<Self> {
         let header = FileHeader::parse(&memory.read_vec(base, FILE_HEADER_BYTES).ok()?)?;
         let headers = memory
@@ -123,7 +123,7 @@ impl Module {
 }
 
 /// All modules of a process. The program is first if it was found.
-pub(crate) fn read_modules(pid: i32, memory: &TargetMemory, space: &AddressSpace) -> Vec<Module> {
+pub(crate) fn read_modules(pid: i32, memory: &TargetMemory, space: &AddressSpace) -> Vec<TargetModule> {
     let program = fs::read_link(format!("/proc/{pid}/exe")).ok().map(|path| path.to_string_lossy().into_owned());
     let mut modules = Vec::new();
     for mapping in &space.mappings {
@@ -131,7 +131,7 @@ pub(crate) fn read_modules(pid: i32, memory: &TargetMemory, space: &AddressSpace
         if mapping.offset != 0 || !mapping.readable || !(is_file || mapping.name == "[vdso]") {
             continue;
         }
-        let Some(mut module) = Module::read(memory, space, mapping.start, &mapping.name) else { continue };
+        let Some(mut module) = TargetModule::read(memory, space, mapping.start, &mapping.name) else { continue };
         module.is_program = program.as_deref() == Some(mapping.name.as_str());
         module.is_loader = module.file_name().starts_with("ld-linux") || module.file_name().starts_with("ld-2.");
         modules.push(module);

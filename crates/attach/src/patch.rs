@@ -39,7 +39,7 @@ pub struct StopReport {
     pub attempts: u32,
     /// Functions that were changed.
     pub changed: usize,
-    /// Functions that somebody else has changed since, and that were left as they are.
+    /// Functions that another tool has changed since, and that were left as they are.
     pub foreign: usize,
     /// Whether no thread is, or will come back, in the agent's code.
     pub is_clear: bool,

@@ -7,7 +7,7 @@ use crate::hooks::{AllocatorHooks, ISLAND_BYTES, plan_hooks};
 use crate::leftover::Leftover;
 use crate::look::{AttachLock, TaskStatus, examine, shares_memory, threads_of};
 use crate::mappings::AddressSpace;
-use crate::modules::{Module, read_modules};
+use crate::modules::{TargetModule, read_modules};
 use crate::refusal::Refusal;
 use crate::target_memory::TargetMemory;
 use highwater_shm::attach_v1::{FUNCTIONS, MOST_IMPLEMENTATIONS, VERSION};
@@ -20,7 +20,7 @@ pub struct AttachPlan {
     pub(crate) pid: i32,
     pub(crate) memory: TargetMemory,
     pub(crate) space: AddressSpace,
-    pub(crate) modules: Vec<Module>,
+    pub(crate) modules: Vec<TargetModule>,
     pub(crate) allocators: Vec<Allocator>,
     pub(crate) islands: Vec<u64>,
     pub(crate) hooks: Vec<AllocatorHooks>,
@@ -38,7 +38,7 @@ pub struct PlannedAllocator {
     pub module: String,
     /// The functions that will be hooked.
     pub functions: Vec<&'static str>,
-    /// Functions on whose entry somebody else's probe is. It goes on working.
+    /// Functions on whose entry a probe of another tool is. It goes on working.
     pub probed: Vec<&'static str>,
 }
 

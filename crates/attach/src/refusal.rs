@@ -93,7 +93,7 @@ pub enum Refusal {
         /// Why.
         reason: Immovable,
     },
-    /// Somebody else's inline hook.
+    /// An inline hook of another tool.
     #[error(
         "{function} of {module} was changed by another tool in this process (a hook or a breakpoint); detach that first"
     )]

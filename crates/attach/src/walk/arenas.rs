@@ -5,7 +5,7 @@
 
 use crate::elf::{PT_LOAD, u64_at};
 use crate::mappings::AddressSpace;
-use crate::modules::Module;
+use crate::modules::TargetModule;
 use crate::target_memory::TargetMemory;
 use crate::threads::read_many;
 use std::io;
@@ -36,7 +36,7 @@ pub(super) struct HeapLayout {
     data: Range<u64>,
 }
 
-pub(super) fn find_layout(memory: &TargetMemory, space: &AddressSpace, modules: &[Module]) -> Option<HeapLayout> {
+pub(super) fn find_layout(memory: &TargetMemory, space: &AddressSpace, modules: &[TargetModule]) -> Option<HeapLayout> {
     for module in modules.iter().filter(|module| {
         !module.is_loader && !module.is_vdso && (module.is_program || module.file_name().starts_with("libc"))
     }) {

@@ -102,15 +102,7 @@ pub fn options() -> AttachOptions {
 
 /// What a busy machine may answer at first.
 fn may_pass(error: &AttachError) -> bool {
-    use AttachError::*;
-    matches!(
-        error,
-        NoThread(_)
-            | ScriptLate(_)
-            | DoesNotStop { .. }
-            | NoSafeMoment(_)
-            | Refused(Refusal::Busy(_) | Refusal::SharedMemory { .. })
-    )
+    error.is_temporary() || matches!(error, AttachError::Refused(Refusal::SharedMemory { .. }))
 }
 
 fn until_it_works<T>(mut attempt: impl FnMut() -> Result<T, AttachError>) -> Result<T, AttachError> {
