@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 SERVICES = ["compiler", "python", "git", "sqlite", "jq"]
@@ -21,6 +22,8 @@ QUESTIONS = {
     "timeline": ["timeline", "--by", "version"],
     "flamegraph": ["flamegraph"],
 }
+# These read sums by hour if the times are whole hours, and every slot otherwise.
+BY_SLOT = ["growth", "leaks", "diff"]
 PYTHON = """
 import json, collections
 store = collections.OrderedDict(); words = {}
@@ -128,18 +131,37 @@ class Bench:
             "compaction and roll-up, CPU s per million rows": f"{compact / millions:.2f}",
             "compaction, MB": f"{compact_memory:.0f}",
         }
-        for name, arguments in QUESTIONS.items():
-            answer = self.work / f"{name}.json"
-            command = [self.highwater, "fleet", arguments[0], str(lake), *arguments[1:]]
-            command += ["-o", str(self.work / "flamegraph.svg"), "--force"] if name == "flamegraph" else ["--json"]
-            cpu, memory = self.measured(command, answer)
-            cells[name] = f"{cpu:.2f} s, {memory:.0f} MB"
+        second_slot = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(truth["first_slot"] + 60))
+        asked = [(name, arguments) for name, arguments in QUESTIONS.items()]
+        asked += [(f"{name}, every slot", [*QUESTIONS[name], "--since", second_slot]) for name in BY_SLOT]
+        for name, arguments in asked:
+            cells[name] = self.ask(name, lake, arguments)
         top = json.loads((self.work / "top.json").read_text())
         self.same("bytes of all sites at the peak", sum(row["bytes"] for row in top["rows"]), truth["peak_bytes"])
         self.leaks(truth)
         if not options.keep:
             shutil.rmtree(lake)
         return cells, truth
+
+    def ask(self, name, lake, arguments):
+        """Asks DuckDB, and Spark too if that is wanted: the answers must be the same bytes."""
+        command = [self.highwater, "fleet", arguments[0], str(lake), *arguments[1:]]
+        is_picture = name == "flamegraph"
+        command += ["-o", str(self.work / "flamegraph.svg"), "--force"] if is_picture else ["--json"]
+        answer = self.work / f"{name}.json"
+        cpu, memory = self.measured(command, answer)
+        cell = f"{cpu:.2f} s, {memory:.0f} MB"
+        if not self.options.spark:
+            return cell
+        picture = (self.work / "flamegraph.svg").read_bytes() if is_picture else b""
+        on_spark = self.work / f"{name}-spark.json"
+        began = time.monotonic()
+        cpu, memory = self.measured([*command, "--engine", "spark", "--master", self.options.spark], on_spark)
+        if is_picture:
+            self.same("flamegraph on Spark", (self.work / "flamegraph.svg").read_bytes() == picture, True)
+        else:
+            self.same(f"{name} on Spark is DuckDB's answer", on_spark.read_bytes() == answer.read_bytes(), True)
+        return f"{cell}; Spark {cpu:.0f} s, {memory:.0f} MB, {time.monotonic() - began:.0f} s on the clock"
 
     def sums(self, lake):
         sql = "SELECT count(*) AS n, CAST(sum(live_bytes) AS BIGINT) AS live, CAST(sum(alloc_bytes) AS BIGINT) AS alloc FROM sites"
@@ -174,6 +196,7 @@ def main():
     parser.add_argument("--sites", type=int, default=1000, help="call stacks of a process")
     parser.add_argument("--file-minutes", type=int, default=60, help="minutes in a file of a host")
     parser.add_argument("--scales", default="1,2,4", help="multiples of the processes")
+    parser.add_argument("--spark", metavar="MASTER", help="ask Spark, too, for example 'local[2]'; a cluster's own CPU is not counted")
     parser.add_argument("--keep", action="store_true", help="keep the last lake")
     bench = Bench(parser.parse_args())
     sites = bench.sites()

@@ -61,7 +61,7 @@ impl Counted {
                 "processes": leak.processes.len(), "hosts": leak.hosts.len() })
         };
         serde_json::json!({
-            "rows": self.rows, "live_bytes": self.live_bytes, "alloc_bytes": self.alloc_bytes, "minutes": minutes,
+            "first_slot": START, "rows": self.rows, "live_bytes": self.live_bytes, "alloc_bytes": self.alloc_bytes, "minutes": minutes,
             "peak_slot": slot, "peak_bytes": bytes, "leaks": self.leaks.iter().map(leak).collect::<Vec<_>>(),
             "services": services.iter().map(RecordedService::json).collect::<Vec<_>>(),
         })
