@@ -812,7 +812,7 @@ export type RecordedProcess = {
   start_ns: number;
   /** The time 0 of its own recording. */
   offset_ns: number;
-  /** From its start to its last event. */
+  /** From its start to its end, as far as the recording knows it. */
   duration_ns: number;
   /** False if the recording was cut off, or is still being written. */
   complete: boolean;

@@ -70,6 +70,27 @@ fn a_tree_has_parents_inherited_memory_and_the_highest_total() {
 }
 
 #[test]
+fn an_idle_process_holds_its_memory_until_it_ends() {
+    let place = Place::new();
+    run(&mut record(&place, &["--keep-children", "0"], programs::c("idle"))).succeeded();
+    let tree = place.json("processes recording.hw");
+    let highest = &tree["highest"];
+    let small = 64 << 10;
+    assert!((5 * MIB..5 * MIB + small).contains(&number(&highest["bytes"])), "{tree:#}");
+    let held: Vec<u64> = tree["processes"].as_array().unwrap().iter().map(|one| number(&one["held_bytes"])).collect();
+    assert!(held[0] >= 3 * MIB && held[1] >= 2 * MIB, "{held:?}");
+
+    // At an instant after its last event, and in a window that begins there.
+    let viewer = Viewer::new(&place, "recording.hw");
+    let offset = number(&tree["processes"][0]["offset_ns"]);
+    let later = number(&place.json("info recording.hw")["marks"][0]["time_ns"]) + offset;
+    let held = viewer.ask(&format!("processes/held?at={later}"));
+    assert!((5 * MIB..5 * MIB + small).contains(&number(&held["total_bytes"])), "{held:#}");
+    let window = viewer.ask(&format!("processes?from={later}&to={}&points=10", later + 50_000_000));
+    assert!((5 * MIB..5 * MIB + small).contains(&number(&window["highest"]["bytes"])), "{window:#}");
+}
+
+#[test]
 fn totals_at_marks_are_the_sums_of_the_reports_at_these_instants() {
     let place = family();
     let viewer = Viewer::new(&place, "recording.hw");

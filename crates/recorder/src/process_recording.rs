@@ -39,6 +39,8 @@ use streams::RecordingWriters;
 const MOST_PLAIN: usize = 256;
 /// How often thread names are read.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
+/// How late the end of a process may be seen. A time of death that is too late would count its memory together with that of a process that came after it.
+const EXIT_SEEN_LATE: Duration = Duration::from_millis(100);
 /// Value of `awake_since` while there is no client: no event is of interest.
 const NO_CLIENT: Nanos = Nanos(u64::MAX);
 
@@ -105,6 +107,8 @@ pub struct ProcessRecording {
     /// Slack and free resident bytes when they were written last.
     last_curves: [u64; 2],
     last_time: Nanos,
+    /// When the process was seen to have ended.
+    exit_time: Option<Nanos>,
     last_look: Instant,
     last_flush: Instant,
     unflushed: bool,
@@ -217,6 +221,7 @@ impl ProcessRecording {
             breakdowns,
             last_curves: [0; 2],
             last_time: Nanos(0),
+            exit_time: None,
             last_look: now,
             last_flush: now,
             unflushed: false,
@@ -301,6 +306,9 @@ impl ProcessRecording {
     pub fn round(&mut self, ended: bool) -> u64 {
         self.shared.keep_ahead();
         let now = (!ended).then(|| self.stamps.settled());
+        if ended && self.exit_time.is_none() {
+            self.exit_time = Some(self.stamps.now());
+        }
         let resident = if ended { None } else { self.resident.due() };
         self.takes_plain = self.file.is_some()
             && self.streams.is_empty()
@@ -458,6 +466,13 @@ impl ProcessRecording {
         }
     }
 
+    /// Until when the process certainly held its memory, with or without an event.
+    fn last_held(&self, ended: Option<(Reason, Nanos)>) -> Nanos {
+        let exit = self.exit_time.unwrap_or_else(|| self.stamps.now());
+        let held = Nanos(exit.0.saturating_sub(EXIT_SEEN_LATE.as_nanos() as u64));
+        ended.map_or(held, |(_, at)| held.min(at))
+    }
+
     /// Ends the recording: finds names, completes the file and the streams. All records must have been read.
     pub fn finish(mut self, symbolizer: &mut Symbolizer, with_figures: bool) -> Finished {
         self.stop();
@@ -469,8 +484,8 @@ impl ProcessRecording {
         let cut = header.cut_stacks.load(Ordering::Relaxed).saturating_add(header.lost_nodes.load(Ordering::Relaxed));
         self.names.read_perf_map(&mut self.perf_map, &self.shared, &mut self.catalog, true);
         let symbols = self.find_names(symbolizer);
-        self.source.duration = self.last_time;
         let (ended, unrecorded) = (self.ended(), self.unrecorded());
+        self.source.duration = self.last_time.max(self.last_held(ended));
         self.source.notes = unrecorded.sentences();
         if let Some((reason, at)) = ended {
             self.source.notes.insert(0, about_end(reason, at));

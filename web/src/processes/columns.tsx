@@ -22,10 +22,10 @@ export function columnsOf(whole: Processes | null, shown: Processes | null, held
         <button type="button" class="link" onClick={(event) => { event.stopPropagation(); void openProcess(process, at); }}>{clean(process.name) || "(unnamed)"}</button> <small>{originOf(process, names, isTree)}</small>
       </span>
     ) },
-    { name: "lane", title: "Live over time", width: "minmax(120px, 3fr)", hint: "From its start to its last event, on the common time axis; each curve has its own height", cell: (process) => <Lane process={curves.get(process.id) ?? process} answer={shown ?? whole} rank={ranks.get(process.id) ?? -1} at={at} /> },
+    { name: "lane", title: "Live over time", width: "minmax(120px, 3fr)", hint: "From its start to its end, on the common time axis; each curve has its own height", cell: (process) => <Lane process={curves.get(process.id) ?? process} answer={shown ?? whole} rank={ranks.get(process.id) ?? -1} at={at} /> },
     { name: "pid", title: "PID", width: "64px", numeric: true, sortable: true, cell: (process) => process.pid },
     { name: "start", title: "Start", width: "72px", numeric: true, sortable: true, cell: (process) => format.duration(process.start_ns) },
-    { name: "lifetime", title: "Lasted", width: "72px", numeric: true, sortable: true, hint: "From its start to its last event", cell: (process) => format.duration(process.duration_ns) },
+    { name: "lifetime", title: "Lasted", width: "72px", numeric: true, sortable: true, hint: "From its start to its end, as far as the recording knows it", cell: (process) => format.duration(process.duration_ns) },
     { name: "peak", title: "Peak", width: "84px", numeric: true, sortable: true, hint: "The most that this process held", cell: (process) => <b>{figure(process, process.peak_bytes)}</b> },
     { name: "held", title: `At ${format.instant(at, spanOf(whole) / 1000)}`, width: "92px", numeric: true, sortable: true, hint: "What it held at the chosen instant", cell: (process) => (held.has(process.id) && held.get(process.id)! > 0 ? figure(process, held.get(process.id)!) : "") },
     { name: "allocated", title: "Allocated", width: "84px", numeric: true, sortable: true, cell: (process) => figure(process, process.allocated_bytes) },

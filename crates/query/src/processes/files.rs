@@ -114,6 +114,12 @@ pub(super) fn for_each_level(
 ) -> Result<(), QueryError> {
     let recording = Recording::open(&facts.file.path)
         .map_err(|error| QueryError::Failed(format!("{}: {error}", facts.file.path.display())))?;
+    let last_event = facts.blocks.last().map_or(Nanos(0), |block| block.last_time);
+    if from > last_event {
+        // It is idle from then on, and holds what it holds at the end.
+        see(Level { at: last_event, bytes: facts.totals.figures.live_bytes(), rss: None });
+        return Ok(());
+    }
     let rss_name = rss_name(&recording);
     let mut last: Option<(Nanos, u64)> = None;
     let mut step_count = 0u64;

@@ -123,7 +123,7 @@ pub struct ProcessAnswer {
     pub start_ns: u64,
     /// The time 0 of its own recording.
     pub offset_ns: u64,
-    /// From its start to its last event.
+    /// From its start to its end, as far as the recording knows it.
     pub duration_ns: u64,
     /// False if the recording was cut off, or is still being written.
     pub complete: bool,
