@@ -3,6 +3,7 @@
 //! * [`args`] is the command line; each file in [`commands`] is one command with its arguments and its help.
 //! * [`open`] opens a file of any format as a recording, [`image_file`] examines memory images; [`target`] and [`recording_file`] write files.
 //! * [`program`] finds and starts the program to record, with the library from [`preload_file`] and the [`inherited`] signals; [`running`] waits for it.
+//! * [`attaching`] attaches to a process that runs already, and detaches from it.
 //! * [`companion`] finds and installs the programs that work for this one.
 //! * [`receive`] receives streams: detects their format, writes their files, shows their progress.
 //! * [`live`] talks to the collector of live processes.
@@ -13,6 +14,7 @@
 #![deny(unsafe_code)]
 
 mod args;
+mod attaching;
 mod canister;
 mod commands;
 mod companion;

@@ -40,6 +40,11 @@ impl Signals {
         self.interrupted.load(Ordering::Relaxed)
     }
 
+    /// Whether the user pressed Ctrl-C, or another signal asks this command to end: for a program that is not ours to end.
+    pub fn stop_requested(&self) -> bool {
+        self.interrupted() || self.to_pass_on.load(Ordering::Relaxed) != 0
+    }
+
     /// Passes signals that we received on to the program.
     pub fn pass_on(&self, child: &Child) {
         let signal = self.to_pass_on.swap(0, Ordering::Relaxed);

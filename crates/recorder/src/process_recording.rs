@@ -1,10 +1,12 @@
 //! The recording of one process: turns the records that its agent shares into a recording, round by round.
 
+mod older_blocks;
 mod recorded_process;
 mod records;
 mod resident_memory;
 mod streams;
 
+pub use older_blocks::BEFORE_ATTACH;
 pub use recorded_process::RecordedProcess;
 
 use crate::breakdowns::{BreakdownWorker, Breakdowns};
@@ -15,7 +17,7 @@ use crate::stream::{ClosingStream, Sent, Stream, Streaming};
 use highwater_clock::Counter;
 use highwater_model::{
     AddressLedger, AddressSpace, Anomaly, Applied, Catalog, Event, EventKind, FrameId, Heap, Nanos, PlainEvent,
-    Snapshot, Source, Tag, TagId, ThreadId, Totals,
+    Snapshot, Source, StackId, Tag, TagId, ThreadId, Totals,
 };
 use highwater_session::PerfMapFile;
 use highwater_session::SessionMemory;
@@ -24,6 +26,7 @@ use highwater_session::Stamps;
 use highwater_session::{Reason, UnrecordedPrograms};
 use highwater_store::{StepWriter, Written, is_special, rename_without_replacing};
 use highwater_symbols::{Symbolized, Symbolizer, add_type_facts, resolve_frames};
+use older_blocks::HeldRecords;
 use resident_memory::GaugeNames;
 use rustc_hash::FxHashMap;
 use std::collections::HashSet;
@@ -112,6 +115,12 @@ pub struct ProcessRecording {
     last_look: Instant,
     last_flush: Instant,
     unflushed: bool,
+    /// Records that wait for the blocks from before an attach.
+    held: Option<HeldRecords>,
+    /// The stack of these blocks.
+    older_stack: Option<StackId>,
+    /// A note about the recording.
+    note: Option<String>,
     inherited_frees: u64,
     /// Programs that it started, and that reported that they are not recorded.
     unrecorded: UnrecordedPrograms,
@@ -225,6 +234,9 @@ impl ProcessRecording {
             last_look: now,
             last_flush: now,
             unflushed: false,
+            held: None,
+            older_stack: None,
+            note: None,
             inherited_frees: 0,
             unrecorded: UnrecordedPrograms::default(),
             tag,
@@ -283,6 +295,11 @@ impl ProcessRecording {
         self.shared.header().stop.store(1, Ordering::Release);
     }
 
+    /// Sets a note that the recording gets at its end.
+    pub(crate) fn set_note(&mut self, note: String) {
+        self.note = Some(note);
+    }
+
     /// A program that this one started is not recorded.
     pub(crate) fn add_unrecorded(&mut self, reason: Reason, name: &str) {
         self.unrecorded.add(reason, name);
@@ -308,6 +325,18 @@ impl ProcessRecording {
         let now = (!ended).then(|| self.stamps.settled());
         if ended && self.exit_time.is_none() {
             self.exit_time = Some(self.stamps.now());
+        }
+        if let Some(mut held) = self.held.take() {
+            let (mut rings, shared) = (std::mem::take(&mut self.rings), Arc::clone(&self.shared));
+            let round = rings.round(&shared, now, &mut held);
+            self.rings = rings;
+            if ended || held.are_too_many() {
+                self.pass_on_held(held);
+            } else {
+                self.held = Some(held);
+            }
+            self.missed_and_dropped(round.dropped);
+            return round.bytes;
         }
         let resident = if ended { None } else { self.resident.due() };
         self.takes_plain = self.file.is_some()
@@ -389,8 +418,11 @@ impl ProcessRecording {
     }
 
     fn hand_to_all(&mut self, mut event: Event) -> io::Result<()> {
-        if self.about.inherits() && !self.is_own(&mut event) {
-            return Ok(());
+        if self.about.inherits() {
+            self.take_back_older(&event)?;
+            if !self.is_own(&mut event) {
+                return Ok(());
+            }
         }
         let mut all = RecordingWriters { file: &mut self.file, streams: &mut self.streams };
         self.ledger.record(&event, &mut all);
@@ -486,7 +518,7 @@ impl ProcessRecording {
         let symbols = self.find_names(symbolizer);
         let (ended, unrecorded) = (self.ended(), self.unrecorded());
         self.source.duration = self.last_time.max(self.last_held(ended));
-        self.source.notes = unrecorded.sentences();
+        self.source.notes = self.note.take().into_iter().chain(unrecorded.sentences()).collect();
         if let Some((reason, at)) = ended {
             self.source.notes.insert(0, about_end(reason, at));
         }

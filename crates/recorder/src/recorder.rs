@@ -374,7 +374,8 @@ impl Recorder {
         self.begin_recording(shared, about);
     }
 
-    /// Records a process that runs already, into which an agent was injected. It becomes the main program. `counter` is what its agent stamps with.
+    /// Records a process that runs already, into which an agent was injected. It becomes the main program. `counter` is what its agent stamps with. Its events wait for
+    /// [`Recorder::set_older_blocks`].
     pub fn record_attached(&mut self, pid: u32, shared: SessionMemory, counter: Option<Counter>) {
         let _ = self.counter.set(counter);
         self.main = Some(pid);
@@ -388,6 +389,27 @@ impl Recorder {
         }
         let about = self.about(executable.to_string_lossy().into_owned(), command, pid, parent_of(pid), true);
         self.begin_recording(shared, about);
+        if let Some(recording) = self.main_recording() {
+            recording.await_older();
+        }
+    }
+
+    fn main_recording(&mut self) -> Option<&mut ProcessRecording> {
+        let main = self.main;
+        self.running.iter_mut().map(|running| &mut running.recording).find(|one| Some(one.about().pid) == main)
+    }
+
+    /// The blocks that the heap of the main program had at one instant since it is recorded: addresses and usable sizes. Returns how many of them are older than the
+    /// recording, and their bytes; `None` if the recording has gone on without them, because the program was too busy or has ended.
+    pub fn set_older_blocks(&mut self, heap: impl Iterator<Item = (u64, u64)>) -> Option<(u64, u64)> {
+        self.main_recording()?.take_older(heap)
+    }
+
+    /// Sets a note that the main program's recording gets.
+    pub fn set_note(&mut self, note: String) {
+        if let Some(recording) = self.main_recording() {
+            recording.set_note(note);
+        }
     }
 
     fn about(&self, executable: String, command: Vec<String>, pid: u32, parent: u32, late: bool) -> RecordedProcess {

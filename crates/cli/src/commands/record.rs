@@ -1,7 +1,10 @@
-//! `highwater record`: runs a program and records its memory.
+//! `highwater record`: runs a program and records its memory, or attaches to one that runs already.
+
+mod attached;
 
 use crate::commands::connect::{cannot_connect, wait_for as wait_for_listener};
 use crate::failure::{Failure, reason};
+use crate::live::ProcessChoice;
 use crate::name_sources::NameSources;
 use crate::naming::NameArgs;
 use crate::output::{Output, say, warn};
@@ -18,7 +21,7 @@ use crate::{preload_file, program};
 use clap::{Args, ValueEnum};
 use highwater_model::{Nanos, parse_duration};
 use highwater_recorder::stream::{self, Address, StreamServer, StreamTo, Wire};
-use highwater_recorder::{Finished, Recorder, RecorderOptions, RecordingOutcome, RssEvery};
+use highwater_recorder::{Finished, Recorder, RecorderOptions, RecordingOutcome, RecordingProgress, RssEvery};
 use highwater_session::{Reason, be_ended_first, reason_in_words};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -36,6 +39,7 @@ use std::time::{Duration, Instant};
   highwater record --stream host:1234 ./app       while it runs, to 'highwater listen 1234' there
   highwater record --stream host:1234 --or-run ./app   unrecorded if nobody listens
   highwater record --serve 1234 ./server          only while 'highwater connect 1234' is there
+  highwater record --pid 4711 --duration 60s      a process that runs already, for a minute
 
 The program behaves as without us: input, output, signals, exit code. Children that it starts get recordings of their own \
 in a folder beside its own: app.children/ beside app.hw. Highwater's own words go to standard error.
@@ -66,6 +70,11 @@ pub struct Record {
     keep_children: u64,
     #[command(flatten)]
     names: NameArgs,
+    #[command(flatten)]
+    process: ProcessChoice,
+    /// With --pid: the longest that threads may be stopped while blocks from before are read; 0 leaves these blocks unknown
+    #[arg(long, value_name = "TIME", value_parser = attached::parse_pause, default_value = "50ms", requires = "ProcessChoice")]
+    pause: Nanos,
     /// When the recorder falls behind, drop events (and count them) instead of letting the program wait
     #[arg(long)]
     lossy: bool,
@@ -88,14 +97,14 @@ pub struct Record {
     #[arg(long, value_name = "ADDR")]
     stream: Option<Address>,
     /// Before the program is started, wait until a receiver listens there
-    #[arg(long, requires = "stream")]
+    #[arg(long, requires = "stream", conflicts_with = "ProcessChoice")]
     wait: bool,
     /// If no receiver listens there, run the program all the same, unrecorded, or recorded only in the file that -o names
-    #[arg(long, requires = "stream", conflicts_with = "wait")]
+    #[arg(long, requires = "stream", conflicts_with_all = ["wait", "ProcessChoice"])]
     or_run: bool,
     /// Record only while a client is connected to this port, or HOST:PORT; until then nothing is recorded. For this
     /// machine only unless a host is named. Children are left out
-    #[arg(long, value_name = "ADDR", conflicts_with_all = ["stream", "output", "duration"])]
+    #[arg(long, value_name = "ADDR", conflicts_with_all = ["stream", "output", "duration", "ProcessChoice"])]
     serve: Option<Address>,
     /// The most clients at once
     #[arg(long, value_name = "N", requires = "serve", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
@@ -108,7 +117,12 @@ pub struct Record {
     #[command(flatten)]
     sources: NameSources,
     /// The program and its arguments
-    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
+    #[arg(
+        value_name = "PROGRAM",
+        required_unless_present = "ProcessChoice",
+        conflicts_with = "ProcessChoice",
+        trailing_var_arg = true
+    )]
     program: Vec<OsString>,
 }
 
@@ -158,6 +172,9 @@ fn parse_rss_every(text: &str) -> Result<RssEvery, String> {
 impl Record {
     /// Runs and records the program; exits as it does.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        if !self.process.is_any() {
+            return self.run_attached(output);
+        }
         let program = program::find(&self.program[0])?;
         // What is wrong with a project's file is said before the program runs.
         self.names.allocators()?;
@@ -168,21 +185,7 @@ impl Record {
             return self.run_unrecorded(&program.path);
         }
         let mut file = self.file(&program.path)?;
-        let options = RecorderOptions {
-            output: file.as_ref().map(|file| file.path.clone()),
-            output_file: file.as_mut().and_then(|file| file.file.take()),
-            sample_rate: self.sample.or(self.sample_rate).filter(|bytes| *bytes > 0),
-            follow_children: !self.no_children,
-            lossy: self.lossy,
-            mappings: !self.no_mmap,
-            no_args: self.no_args,
-            free_stacks: self.free_stacks,
-            keep_children: self.keep_children,
-            late: false,
-            context: self.context.clone().unwrap_or_default(),
-            rss_every: self.rss_every,
-            debuginfod: self.sources.servers(),
-        };
+        let options = self.options(&mut file, false);
         let begun = self.begin(options, to, &program, &library).inspect_err(|_| remove_if_empty(file.as_ref()));
         let (mut recorder, signals, mut child) = begun?;
         recorder.set_main(child.id());
@@ -219,6 +222,36 @@ impl Record {
         }
     }
 
+    fn sample_rate(&self) -> Option<u64> {
+        self.sample.or(self.sample_rate).filter(|bytes| *bytes > 0)
+    }
+
+    fn options(&self, file: &mut Option<RecordingFile>, late: bool) -> RecorderOptions {
+        RecorderOptions {
+            output: file.as_ref().map(|file| file.path.clone()),
+            output_file: file.as_mut().and_then(|file| file.file.take()),
+            sample_rate: self.sample_rate(),
+            follow_children: !self.no_children,
+            lossy: self.lossy,
+            mappings: !self.no_mmap,
+            no_args: self.no_args,
+            free_stacks: self.free_stacks,
+            keep_children: self.keep_children,
+            late,
+            context: self.context.clone().unwrap_or_default(),
+            rss_every: self.rss_every,
+            debuginfod: self.sources.servers(),
+        }
+    }
+
+    fn recorder(&self, options: RecorderOptions, to: Option<StreamTo>) -> Result<Recorder, Failure> {
+        let recorder = match to {
+            Some(to) => Recorder::with_streams(options, to, self.wire()),
+            None => Recorder::new(options),
+        };
+        recorder.map_err(|error| Failure::fault(format_args!("cannot record: {}", reason(&error))))
+    }
+
     /// Starts to listen for agents, and starts the program.
     fn begin(
         &self,
@@ -227,11 +260,7 @@ impl Record {
         program: &Program,
         library: &Path,
     ) -> Result<(Recorder, Signals, Child), Failure> {
-        let recorder = match to {
-            Some(to) => Recorder::with_streams(options, to, self.wire()),
-            None => Recorder::new(options),
-        };
-        let recorder = recorder.map_err(|error| Failure::fault(format_args!("cannot record: {}", reason(&error))))?;
+        let recorder = self.recorder(options, to)?;
         let signals = Signals::catch().map_err(|error| Failure::fault(reason(&error)))?;
         let child = program::start(program, &self.program, library, recorder.variable())?;
         Ok((recorder, signals, child))
@@ -336,23 +365,25 @@ impl Record {
                     ));
                 }
             }
-            line.update(|elapsed| {
-                let progress = recorder.progress();
-                let rate = progress.events as f64 / elapsed.as_secs_f64().max(0.001);
-                let clients = match (&self.serve, &self.stream, progress.clients) {
-                    (Some(_), _, clients) => format!(" for {}", counted(clients as u64, "client")),
-                    (None, Some(address), 1..) => format!(" to {address}"),
-                    _ => String::new(),
-                };
-                format!(
-                    "recording{clients}: {} ({}/s), live {}, peak {}",
-                    counted(progress.events, "event"),
-                    count(rate as u64),
-                    bytes(progress.live_bytes),
-                    bytes(progress.peak_bytes)
-                )
-            });
+            line.update(|elapsed| self.status(&recorder.progress(), elapsed));
         }
+    }
+
+    /// The status line.
+    fn status(&self, progress: &RecordingProgress, elapsed: Duration) -> String {
+        let rate = progress.events as f64 / elapsed.as_secs_f64().max(0.001);
+        let clients = match (&self.serve, &self.stream, progress.clients) {
+            (Some(_), _, clients) => format!(" for {}", counted(clients as u64, "client")),
+            (None, Some(address), 1..) => format!(" to {address}"),
+            _ => String::new(),
+        };
+        format!(
+            "recording{clients}: {} ({}/s), live {}, peak {}",
+            counted(progress.events, "event"),
+            count(rate as u64),
+            bytes(progress.live_bytes),
+            bytes(progress.peak_bytes)
+        )
     }
 
     /// Reports the result of the recording.

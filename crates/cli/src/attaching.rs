@@ -1,0 +1,180 @@
+//! Attaching to a process that runs already, and detaching from it: for `record --pid`, `attach` and `detach`.
+
+use crate::failure::Failure;
+use crate::print::bytes::counted;
+use highwater_attach::{
+    AttachError, AttachOptions, AttachPlan, Attached, DetachOptions, Detached, Refusal, plan as examine,
+};
+use highwater_clock::Counter;
+use highwater_inject::IMAGE;
+use highwater_session::{AttachedEnd, AttachedMemory, ModuleWatch};
+use highwater_shm::attach_v1::{AttachHeader, AttachLayout, OBJECT_NAME};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// How long it is tried again, if the process is busy in a way that passes.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE_BETWEEN_TRIES: Duration = Duration::from_millis(20);
+
+/// What would be done with a process. Nothing is touched.
+pub fn plan(pid: u32) -> Result<AttachPlan, Failure> {
+    again(|| examine(number(pid)?).map_err(AttachError::from)).map_err(Failure::fault)
+}
+
+/// The failure of an attach to a process that is attached to already.
+pub fn already_attached(pid: u32) -> Failure {
+    Failure::fault(AttachError::AlreadyAttached(pid.cast_signed()))
+}
+
+/// Puts the agent into a process, with the first of the layouts that has room in its address space. `configure` completes what the agent finds when it begins.
+pub fn attach(
+    pid: u32,
+    layouts: &[AttachLayout],
+    mut configure: impl FnMut(&mut AttachHeader),
+) -> Result<AttachedProcess, Failure> {
+    let counter = Counter::trusted();
+    let mut try_with = |layout: AttachLayout| {
+        let mut memory = None;
+        let attached =
+            examine(number(pid)?)?.attach(IMAGE, &AttachOptions::new(layout.bytes()), |header, object| {
+                configure(header);
+                let opened = AttachedMemory::open(object, layout).map_err(io::Error::other)?;
+                opened.prepare(header, pid, counter).map_err(io::Error::other)?;
+                memory = Some(opened);
+                Ok(())
+            })?;
+        let memory = memory.ok_or(AttachError::BadImage)?;
+        Ok(AttachedProcess { pid, attached, memory, layout, counter })
+    };
+    let mut last = None;
+    for &layout in layouts {
+        match again(|| try_with(layout)) {
+            Err(error @ AttachError::Script { call: "mmap", .. }) => last = Some(error),
+            done => return done.map_err(Failure::fault),
+        }
+    }
+    Err(Failure::fault(last.unwrap_or(AttachError::BadImage)))
+}
+
+/// Makes a process as it was.
+pub fn detach(pid: u32) -> Result<Detached, AttachError> {
+    again(|| highwater_attach::detach(number(pid)?, &DetachOptions::default()))
+}
+
+/// A stop, in milliseconds: `0.21 ms`.
+pub fn milliseconds(time: Duration) -> String {
+    format!("{:.2} ms", time.as_secs_f64() * 1e3)
+}
+
+/// What a detach did, in a sentence.
+pub fn detached_in_words(detached: &Detached) -> String {
+    let pause = milliseconds(detached.stop.pause);
+    let rest = match detached.is_unmapped {
+        true => "nothing stays in it",
+        false => "unused memory of the agent stays mapped in it",
+    };
+    format!("detached; threads were stopped for {pause}; {rest}")
+}
+
+fn number(pid: u32) -> Result<i32, AttachError> {
+    i32::try_from(pid).map_err(|_| Refusal::NoSuchProcess(i32::MAX).into())
+}
+
+/// Tries for some seconds.
+fn again<T>(mut attempt: impl FnMut() -> Result<T, AttachError>) -> Result<T, AttachError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match attempt() {
+            Err(error) if error.is_temporary() && Instant::now() < deadline => std::thread::sleep(PAUSE_BETWEEN_TRIES),
+            done => return done,
+        }
+    }
+}
+
+/// A process with hooks.
+pub struct AttachedProcess {
+    pid: u32,
+    /// The attach: the object, the stop.
+    pub attached: Attached,
+    /// What reader and agent share.
+    pub memory: AttachedMemory,
+    /// Where the parts of the object are.
+    pub layout: AttachLayout,
+    /// What the agent stamps with.
+    pub counter: Option<Counter>,
+}
+
+impl AttachedProcess {
+    /// What was done, in a sentence.
+    pub fn in_words(&self) -> String {
+        let name = std::fs::read_to_string(format!("/proc/{}/comm", self.pid)).unwrap_or_default();
+        let hooked = counted(self.attached.header.hook_count, "function");
+        let stop = &self.attached.stop;
+        let (threads, pause) = (counted(stop.threads as u64, "thread"), milliseconds(stop.pause));
+        let verb = if stop.threads == 1 { "was" } else { "were" };
+        format!("attached to {} ({}): {hooked} hooked, {threads} {verb} stopped for {pause}", name.trim_end(), self.pid)
+    }
+
+    /// Makes the process as it was; says what was done. Nothing if it has ended.
+    pub fn detach(&self) -> Result<Option<String>, Failure> {
+        match detach(self.pid) {
+            Ok(detached) => Ok(Some(detached_in_words(&detached))),
+            Err(AttachError::Ended(_) | AttachError::NotAttached(_)) => Ok(None),
+            Err(AttachError::Refused(Refusal::NoSuchProcess(_) | Refusal::Zombie(_))) => Ok(None),
+            Err(error) => Err(Failure::fault(error)),
+        }
+    }
+
+    /// Keeps the agent alive, and looks at the process every so often.
+    pub fn keeper(&self, look_every: Duration) -> Keeper<'_> {
+        Keeper {
+            pid: self.pid,
+            memory: &self.memory,
+            watch: ModuleWatch::of(self.pid),
+            look_every,
+            last_look: Instant::now(),
+            is_replaced: false,
+        }
+    }
+}
+
+/// The reader's duties towards an agent.
+pub struct Keeper<'a> {
+    pid: u32,
+    memory: &'a AttachedMemory,
+    watch: ModuleWatch,
+    look_every: Duration,
+    last_look: Instant,
+    is_replaced: bool,
+}
+
+impl Keeper<'_> {
+    /// To be called often: memory is allocated ahead of the agent.
+    pub fn keep(&mut self) {
+        self.memory.keep_alive();
+        if self.last_look.elapsed() < self.look_every {
+            return;
+        }
+        self.last_look = Instant::now();
+        if self.watch.has_lost_any() {
+            self.memory.note_unload();
+        }
+        let maps = std::fs::read(format!("/proc/{}/maps", self.pid)).unwrap_or_default();
+        let name = OBJECT_NAME.to_bytes();
+        self.is_replaced = !maps.is_empty() && !maps.windows(name.len()).any(|window| window == name);
+    }
+
+    /// Whether the process executes another program now: nothing of the agent is left.
+    pub fn is_replaced(&self) -> bool {
+        self.is_replaced
+    }
+
+    /// Why the agent has ended by itself.
+    pub fn ended(&self) -> Option<&'static str> {
+        Some(match self.memory.ended()? {
+            AttachedEnd::NoReader => "recording ended: this command stood still for longer than 10 s",
+            AttachedEnd::Asked => "recording ended: it was detached",
+            AttachedEnd::Damaged => "recording ended: the program has written into the agent's memory",
+        })
+    }
+}

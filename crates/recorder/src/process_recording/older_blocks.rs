@@ -1,0 +1,113 @@
+//! Blocks that a process had before it was recorded. Who attached to it finds them by reading its heap, which takes a moment. Records wait until then, because older
+//! blocks come first: a block that is freed meanwhile is known, and live totals are the process's own from the beginning.
+
+use super::ProcessRecording;
+use crate::record::{RecordedBlock, RingRecord};
+use crate::rings::RecordSink;
+use highwater_model::{Event, EventKind, FrameText, Nanos, Placement, StackId, TagId, ThreadId, Weight};
+use rustc_hash::FxHashSet;
+use std::io;
+
+/// The name in place of a stack.
+pub const BEFORE_ATTACH: &str = "[allocated before attach]";
+/// The number of records that wait at most: 200 MB. A program that writes more while its heap is read is recorded without its older blocks.
+const MOST_HELD: usize = 4 << 20;
+
+enum HeldRecord {
+    Allocate(RecordedBlock),
+    Free(u64),
+    FreeBy(u64, u32),
+    Other(Box<RingRecord>),
+}
+
+/// Records in the order of their stamps, with stamp and ring.
+#[derive(Default)]
+pub(super) struct HeldRecords(Vec<(u64, u32, HeldRecord)>);
+
+impl RecordSink for HeldRecords {
+    fn allocate(&mut self, stamp: u64, ring: u32, block: &RecordedBlock) {
+        self.0.push((stamp, ring, HeldRecord::Allocate(*block)));
+    }
+
+    fn free(&mut self, stamp: u64, ring: u32, address: u64) {
+        self.0.push((stamp, ring, HeldRecord::Free(address)));
+    }
+
+    fn free_by(&mut self, stamp: u64, ring: u32, address: u64, node: u32) {
+        self.0.push((stamp, ring, HeldRecord::FreeBy(address, node)));
+    }
+
+    fn other(&mut self, stamp: u64, ring: u32, record: RingRecord) {
+        self.0.push((stamp, ring, HeldRecord::Other(Box::new(record))));
+    }
+}
+
+impl HeldRecords {
+    pub(super) fn are_too_many(&self) -> bool {
+        self.0.len() > MOST_HELD
+    }
+
+    /// The addresses at which the recorded calls put blocks. What the heap has there is not older, or is not known to be.
+    fn born(&self) -> FxHashSet<u64> {
+        let address = |(_, _, record): &(u64, u32, HeldRecord)| match record {
+            HeldRecord::Allocate(block) => Some(block.address),
+            HeldRecord::Other(record) => match **record {
+                RingRecord::Reallocate { new, .. } | RingRecord::ReallocEnd { new, .. } => Some(new.address),
+                _ => None,
+            },
+            _ => None,
+        };
+        self.0.iter().filter_map(address).collect()
+    }
+}
+
+impl ProcessRecording {
+    /// Records wait from now on, until [`ProcessRecording::take_older`].
+    pub(crate) fn await_older(&mut self) {
+        self.held = Some(HeldRecords::default());
+    }
+
+    /// The addresses and usable sizes of all blocks of the heap at one instant since the recording began. Those that no recorded call made are older.
+    /// Then come the records that have waited. Returns the number of older blocks and their bytes, `None` if no record waits any more.
+    pub(crate) fn take_older(&mut self, heap: impl Iterator<Item = (u64, u64)>) -> Option<(u64, u64)> {
+        let held = self.held.take()?;
+        let born = held.born();
+        let stack = self.catalog.intern_stack(&[FrameText { function: BEFORE_ATTACH, ..FrameText::default() }]);
+        self.older_stack = Some(stack);
+        let (mut count, mut bytes) = (0, 0u64);
+        for (address, size) in heap.filter(|(address, _)| !born.contains(address)) {
+            let place = Placement { address, size, stack, tag: TagId::NONE, surplus: 0, weight: Weight::ONE };
+            self.push(Nanos(0), ThreadId(0), EventKind::Allocate(place));
+            (count, bytes) = (count + 1, bytes.saturating_add(size));
+        }
+        self.pass_on_held(held);
+        Some((count, bytes))
+    }
+
+    /// The same without any older block.
+    pub(super) fn pass_on_held(&mut self, held: HeldRecords) {
+        for (stamp, ring, record) in held.0 {
+            match record {
+                HeldRecord::Allocate(block) => self.allocate(stamp, ring, &block),
+                HeldRecord::Free(address) => self.free(stamp, ring, address),
+                HeldRecord::FreeBy(address, node) => self.free_by(stamp, ring, address, node),
+                HeldRecord::Other(record) => self.other(stamp, ring, *record),
+            }
+        }
+        self.hand_over();
+    }
+
+    /// A block that the heap had before its record was there: it was not older. Its record comes now, so that of the older one goes.
+    pub(super) fn take_back_older(&mut self, event: &Event) -> io::Result<()> {
+        let EventKind::Allocate(new) = &event.kind else { return Ok(()) };
+        if self.older_stack.is_some_and(|older| self.is_at(new.address, older)) {
+            let kind = EventKind::free(new.address, None);
+            return self.hand_to_all(Event { kind, ..*event });
+        }
+        Ok(())
+    }
+
+    fn is_at(&self, address: u64, stack: StackId) -> bool {
+        self.ledger.find(address).is_some_and(|block| block.stack == stack)
+    }
+}
