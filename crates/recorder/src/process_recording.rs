@@ -122,6 +122,7 @@ pub struct ProcessRecording {
     /// A note about the recording.
     note: Option<String>,
     inherited_frees: u64,
+    lives_on: bool,
     /// Programs that it started, and that reported that they are not recorded.
     unrecorded: UnrecordedPrograms,
     /// The tag of mappings.
@@ -151,6 +152,8 @@ pub struct Finished {
     pub nonsense: u64,
     /// Why the agent stopped before the program ended, and when.
     pub ended: Option<(Reason, Nanos)>,
+    /// Whether the process lives on, unrecorded.
+    pub lives_on: bool,
     /// Programs that it started and that are not recorded.
     pub unrecorded: UnrecordedPrograms,
 }
@@ -238,6 +241,7 @@ impl ProcessRecording {
             older_stack: None,
             note: None,
             inherited_frees: 0,
+            lives_on: false,
             unrecorded: UnrecordedPrograms::default(),
             tag,
         };
@@ -293,6 +297,12 @@ impl ProcessRecording {
     /// Asks the agent to stop recording.
     pub fn stop(&self) {
         self.shared.header().stop.store(1, Ordering::Release);
+    }
+
+    /// The recording ends before the process does.
+    pub(crate) fn leave(&mut self) {
+        self.lives_on = true;
+        self.stop();
     }
 
     /// Sets a note that the recording gets at its end.
@@ -567,6 +577,7 @@ impl ProcessRecording {
             sent,
             symbols,
             inherited_frees: self.inherited_frees,
+            lives_on: self.lives_on,
             nonsense: self.rings.nonsense,
             ended,
             unrecorded,

@@ -399,10 +399,10 @@ impl Recorder {
         self.running.iter_mut().map(|running| &mut running.recording).find(|one| Some(one.about().pid) == main)
     }
 
-    /// The blocks that the heap of the main program had at one instant since it is recorded: addresses and usable sizes. Returns how many of them are older than the
-    /// recording, and their bytes; `None` if the recording has gone on without them, because the program was too busy or has ended.
-    pub fn set_older_blocks(&mut self, heap: impl Iterator<Item = (u64, u64)>) -> Option<(u64, u64)> {
-        self.main_recording()?.take_older(heap)
+    /// The blocks that the heap of the main program had at an instant since it is recorded, by the monotonic clock in nanoseconds: addresses and usable sizes. Returns how
+    /// many of them are older than the recording, and their bytes; `None` if the recording has gone on without them, because the program was too busy or has ended.
+    pub fn set_older_blocks(&mut self, at: u64, heap: impl Iterator<Item = (u64, u64)>) -> Option<(u64, u64)> {
+        self.main_recording()?.take_older(at, heap)
     }
 
     /// Sets a note that the main program's recording gets.
@@ -521,7 +521,9 @@ impl Recorder {
         // An agent that finds the socket closed gives up by itself.
         self.listener = None;
         for running in &mut self.running {
-            running.recording.stop();
+            if !running.is_complete {
+                running.recording.leave();
+            }
             running.is_complete = true;
         }
         while !self.running.is_empty() {

@@ -37,6 +37,8 @@ pub struct OlderBlocks {
     pub cached: u64,
     /// For how long all threads were stopped.
     pub pause: Duration,
+    /// The instant of the copy, by the monotonic clock, in nanoseconds.
+    pub at: u64,
 }
 
 /// Why a heap is not walked. Its blocks are then unknown.
@@ -116,12 +118,13 @@ pub fn walk_heap(pid: i32, longest: Duration) -> Result<OlderBlocks, NotWalkable
             Err(StopFailure::TooLong { .. } | StopFailure::Failed(_)) => return vec![1],
         };
         let copy = arenas::HeapCopy::take(pid, &memory, &layout);
+        let at = monotonic_ns();
         let pause = threads.release();
         drop(threads);
         let mut answer = vec![0];
         match copy.map_err(|_| 0).and_then(|copy| chunks::read(&copy)) {
             Ok(found) => {
-                for word in [found.cached, pause.as_nanos() as u64] {
+                for word in [found.cached, pause.as_nanos() as u64, at, 0] {
                     answer.extend(word.to_le_bytes());
                 }
                 for block in found.blocks {
@@ -152,8 +155,14 @@ pub fn walk_heap(pid: i32, longest: Duration) -> Result<OlderBlocks, NotWalkable
 
 fn decode(answer: &[u8]) -> OlderBlocks {
     let word = |index: usize| crate::elf::u64_at(answer, index * 8).unwrap_or(0);
-    let blocks = (1..answer.len() / 16).map(|pair| OlderBlock { address: word(pair * 2), size: word(pair * 2 + 1) });
-    let mut found = OlderBlocks { blocks: blocks.collect(), cached: word(0), pause: Duration::from_nanos(word(1)) };
+    let blocks = (2..answer.len() / 16).map(|pair| OlderBlock { address: word(pair * 2), size: word(pair * 2 + 1) });
+    let (cached, pause, at) = (word(0), Duration::from_nanos(word(1)), word(2));
+    let mut found = OlderBlocks { blocks: blocks.collect(), cached, pause, at };
     found.blocks.sort_unstable();
     found
+}
+
+fn monotonic_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -66,9 +66,11 @@ pub fn print(
     head.line("program", heading::program(&end.source));
     head.line("peak", heading::peak_in_full(&end.source, units, totals));
     head.line("allocated", heading::allocated(units, &totals.figures));
-    // A recording that was not written to its end does not include the exit.
-    let (at_end, most_at_end) =
-        if main.written.is_ok() { ("at exit", "most at exit") } else { ("at its end", "most at the recording's end") };
+    let (at_end, most_at_end) = match main.written.is_ok() && !main.lives_on {
+        true => ("at exit", "most at exit"),
+        // A recording that was not written to its end does not include the exit, or there was none.
+        false => ("at its end", "most at the recording's end"),
+    };
     head.line(at_end, heading::live(units, &totals.figures));
     heading::add_given_back(&mut head, seen.space_at_end);
     heading::add_not_counted(&mut head, seen.space_at_peak);

@@ -5,6 +5,7 @@ use super::ProcessRecording;
 use crate::record::{RecordedBlock, RingRecord};
 use crate::rings::RecordSink;
 use highwater_model::{Event, EventKind, FrameText, Nanos, Placement, StackId, TagId, ThreadId, Weight};
+use highwater_session::{Stamps, monotonic_ns};
 use rustc_hash::FxHashSet;
 use std::io;
 
@@ -47,17 +48,24 @@ impl HeldRecords {
         self.0.len() > MOST_HELD
     }
 
-    /// The addresses at which the recorded calls put blocks. What the heap has there is not older, or is not known to be.
-    fn born(&self) -> FxHashSet<u64> {
-        let address = |(_, _, record): &(u64, u32, HeldRecord)| match record {
-            HeldRecord::Allocate(block) => Some(block.address),
-            HeldRecord::Other(record) => match **record {
-                RingRecord::Reallocate { new, .. } | RingRecord::ReallocEnd { new, .. } => Some(new.address),
-                _ => None,
-            },
-            _ => None,
-        };
-        self.0.iter().filter_map(address).collect()
+    /// The addresses that records until `then` name. What the heap has there at `then` is recorded, or is being freed or allocated.
+    fn addresses_until(&self, then: Nanos, stamps: &Stamps) -> FxHashSet<u64> {
+        let until = self.0.iter().take_while(|(stamp, ..)| stamps.time(*stamp) <= then);
+        let mut addresses = FxHashSet::default();
+        for (_, _, record) in until {
+            match record {
+                HeldRecord::Allocate(block) => _ = addresses.insert(block.address),
+                HeldRecord::Free(address) | HeldRecord::FreeBy(address, _) => _ = addresses.insert(*address),
+                HeldRecord::Other(record) => match **record {
+                    RingRecord::Reallocate { old, new } | RingRecord::ReallocEnd { old, new } => {
+                        addresses.extend([old, new.address]);
+                    }
+                    RingRecord::ReallocBegin { old } => _ = addresses.insert(old),
+                    _ => {}
+                },
+            }
+        }
+        addresses
     }
 }
 
@@ -67,17 +75,19 @@ impl ProcessRecording {
         self.held = Some(HeldRecords::default());
     }
 
-    /// The addresses and usable sizes of all blocks of the heap at one instant since the recording began. Those that no recorded call made are older.
-    /// Then come the records that have waited. Returns the number of older blocks and their bytes, `None` if no record waits any more.
-    pub(crate) fn take_older(&mut self, heap: impl Iterator<Item = (u64, u64)>) -> Option<(u64, u64)> {
+    /// The addresses and usable sizes of all blocks of the heap at an instant since the recording began, by the monotonic clock. Those that no record names until then
+    /// are older. The records that have waited follow. Returns the number of older blocks and their bytes, `None` if no record waits any more.
+    pub(crate) fn take_older(&mut self, at: u64, heap: impl Iterator<Item = (u64, u64)>) -> Option<(u64, u64)> {
         let held = self.held.take()?;
-        let born = held.born();
+        let ago = monotonic_ns().saturating_sub(at);
+        let known = held.addresses_until(Nanos(self.stamps.now().0.saturating_sub(ago)), &self.stamps);
         let stack = self.catalog.intern_stack(&[FrameText { function: BEFORE_ATTACH, ..FrameText::default() }]);
         self.older_stack = Some(stack);
+        self.catalog.name_thread(ThreadId::UNKNOWN, "[before attach]");
         let (mut count, mut bytes) = (0, 0u64);
-        for (address, size) in heap.filter(|(address, _)| !born.contains(address)) {
+        for (address, size) in heap.filter(|(address, _)| !known.contains(address)) {
             let place = Placement { address, size, stack, tag: TagId::NONE, surplus: 0, weight: Weight::ONE };
-            self.push(Nanos(0), ThreadId(0), EventKind::Allocate(place));
+            self.push(Nanos(0), ThreadId::UNKNOWN, EventKind::Allocate(place));
             (count, bytes) = (count + 1, bytes.saturating_add(size));
         }
         self.pass_on_held(held);

@@ -175,7 +175,10 @@ fn take_older(recorder: &mut Recorder, read: Result<OlderBlocks, NotWalkable>) {
         Ok(found) => {
             let pause = found.pause;
             let heap = found.blocks.iter().map(|block| (block.address, block.size));
-            let Some((count, size)) = recorder.set_older_blocks(heap) else { return };
+            let Some((count, size)) = recorder.set_older_blocks(found.at, heap) else {
+                recorder.set_note(about_unknown("the process was too busy, or ended too soon"));
+                return;
+            };
             let found = format!("{} from before ({})", counted(count, "block"), bytes(size));
             say(&format!("{found}, read while threads were stopped for {}", attaching::milliseconds(pause)));
             recorder.set_note(format!("Recording began when Highwater attached. {found}: [allocated before attach]."));
@@ -194,8 +197,12 @@ fn take_older(recorder: &mut Recorder, read: Result<OlderBlocks, NotWalkable>) {
 }
 
 fn without_older(recorder: &mut Recorder, why: impl std::fmt::Display) {
-    recorder.set_older_blocks(std::iter::empty());
-    recorder.set_note(format!("Recording began when Highwater attached. Blocks from before are in no figure: {why}."));
+    recorder.set_older_blocks(0, std::iter::empty());
+    recorder.set_note(about_unknown(why));
+}
+
+fn about_unknown(why: impl std::fmt::Display) -> String {
+    format!("Recording began when Highwater attached. Blocks from before are in no figure: {why}.")
 }
 
 /// Makes the process as it was.
