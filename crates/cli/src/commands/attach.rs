@@ -3,21 +3,20 @@
 use super::run::make_sure_of_a_collector;
 use crate::attaching::{self, AttachedProcess};
 use crate::failure::Failure;
-use crate::live::{CollectorSocket, ProcessChoice};
+use crate::live::{CollectorSocket, ProcessChoice, outside};
 use crate::output::{Output, warn};
 use crate::print::bytes::counted;
 use crate::size::{parse_sample, parse_sample_rate};
 use clap::Args;
 use highwater_attach::{AttachPlan, NotWalkable, estimate_walk};
 use highwater_collector::protocol::{ProcessState, Which};
-use highwater_collector::{CollectorClient, ProcessIdentity};
+use highwater_collector::CollectorClient;
 use highwater_formats::json;
 use highwater_shm::attach_v1::{AttachLayout, FLAG_CONTENTS, FLAG_LIVE, FLAG_NO_ARGS};
 use highwater_shm::session_v1::Capacity;
 use highwater_shm::table_v1::TableCapacity;
 use serde_json::{Value, json};
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::time::Duration;
 
 /// The arguments of `highwater attach`.
@@ -185,6 +184,15 @@ impl Attach {
     }
 }
 
+/// Functions in a line. The forms of `operator new` and `delete`, which have long names, are only counted.
+fn functions_in_words(functions: &[&str]) -> String {
+    let (operators, others): (Vec<&str>, Vec<&str>) = functions.iter().partition(|name| name.starts_with("_Z"));
+    let operators = (!operators.is_empty())
+        .then(|| counted(operators.len() as u64, "form") + " of operator new and delete")
+        .into_iter();
+    others.into_iter().map(str::to_owned).chain(operators).collect::<Vec<_>>().join(", ")
+}
+
 fn older_in_words(older: &Result<Duration, NotWalkable>) -> String {
     match older {
         Ok(pause) => format!(
@@ -241,10 +249,9 @@ fn is_known(client: &mut CollectorClient, pid: u32) -> Result<bool, Failure> {
     Ok(processes.iter().any(|process| process.pid == pid && process.state == ProcessState::Live && process.is_attached))
 }
 
-/// The name of a process's program.
+/// The name of a process, as `ps -e` shows it.
 pub(super) fn name_of(pid: u32) -> String {
-    let name = ProcessIdentity::found(pid).name();
-    Path::new(&name).file_name().map_or(name.clone(), |name| name.to_string_lossy().into_owned())
+    outside::comm(pid).unwrap_or_default()
 }
 
 /// For JSON documents.
