@@ -75,4 +75,4 @@ pub use refusal::Refusal;
 pub use relocate::Immovable;
 #[doc(hidden)]
 pub use steps::Steps;
-pub use walk::{NotWalkable, OlderBlock, OlderBlocks, walk_heap};
+pub use walk::{NotWalkable, OlderBlock, OlderBlocks, estimate_walk, walk_heap};

@@ -10,9 +10,10 @@ use crate::mappings::AddressSpace;
 use crate::modules::{TargetModule, read_modules};
 use crate::refusal::Refusal;
 use crate::target_memory::TargetMemory;
-use highwater_shm::attach_v1::{FUNCTIONS, MOST_IMPLEMENTATIONS, VERSION};
+use highwater_shm::attach_v1::{AttachPage, FUNCTIONS, MOST_IMPLEMENTATIONS, VERSION};
+use std::mem::offset_of;
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A process that can be attached to. While this lives, other attachers wait.
 #[derive(Debug)]
@@ -152,6 +153,23 @@ impl AttachPlan {
     /// Whether an earlier attach has left something, and whether that records now.
     pub fn is_attached(&self) -> bool {
         self.leftovers.iter().any(|leftover| leftover.is_active(&self.memory) && leftover.hooked_now(&self.memory) > 0)
+    }
+
+    /// Whether a reader gives the agent of an attach that records signs of life. Waits for one.
+    pub fn has_reader(&self, patience: Duration) -> bool {
+        let beat = |leftover: &Leftover| {
+            let heartbeat = leftover.object(&self.space)?.start + offset_of!(AttachPage, heartbeat) as u64;
+            self.memory.read_u64(heartbeat).ok()
+        };
+        let beats = || self.leftovers.iter().map(beat).collect::<Vec<_>>();
+        let (first, deadline) = (beats(), Instant::now() + patience);
+        while Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+            if beats() != first {
+                return true;
+            }
+        }
+        false
     }
 
     /// Whether an earlier attach has left something.

@@ -29,6 +29,7 @@ const STYLES: Styles = Styles::styled()
     after_help = "Examples:
   highwater record ./app                    run a program, and record its memory in app.hw
   highwater run ./app                       run a program whose memory can be inspected
+  highwater attach --pid 4711               a program that runs already
   highwater snapshot --name app             who holds its memory now
   highwater record --stream host:1234 ./app to 'highwater listen 1234' there, while it runs
   highwater app.hw                          what a file is, and who held the memory at its peak
@@ -58,6 +59,10 @@ pub enum Command {
     Record(commands::record::Record),
     /// Run a program whose memory can be inspected while it runs
     Run(commands::run::Run),
+    /// Attach to a process that runs already: its memory can be inspected from now on
+    Attach(commands::attach::Attach),
+    /// Detach from a process, and leave it as it was
+    Detach(commands::detach::Detach),
     /// The processes that can be inspected
     Ps(commands::ps::Ps),
     /// What a live process holds now: a report, or a file
@@ -135,7 +140,7 @@ pub enum Command {
 /// The commands by purpose, in the order of `--help`.
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Record", &["record", "listen", "connect", "c-library"]),
-    ("Live", &["run", "ps", "snapshot", "watch", "rss", "set", "snapshots", "collector"]),
+    ("Live", &["run", "attach", "detach", "ps", "snapshot", "watch", "rss", "set", "snapshots", "collector"]),
     (
         "Analyse",
         &["report", "leaks", "growth", "diff", "block", "objects", "timeline", "processes", "view", "info", "check"],

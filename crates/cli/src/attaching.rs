@@ -30,19 +30,29 @@ pub fn already_attached(pid: u32) -> Failure {
 pub fn attach(
     pid: u32,
     layouts: &[AttachLayout],
+    configure: impl FnMut(&mut AttachHeader),
+) -> Result<AttachedProcess, Failure> {
+    attach_anew(pid, layouts, false, configure)
+}
+
+/// The same. With `replace`, an attach that still records is ended first.
+pub fn attach_anew(
+    pid: u32,
+    layouts: &[AttachLayout],
+    replace: bool,
     mut configure: impl FnMut(&mut AttachHeader),
 ) -> Result<AttachedProcess, Failure> {
     let counter = Counter::trusted();
     let mut try_with = |layout: AttachLayout| {
         let mut memory = None;
-        let attached =
-            examine(number(pid)?)?.attach(IMAGE, &AttachOptions::new(layout.bytes()), |header, object| {
-                configure(header);
-                let opened = AttachedMemory::open(object, layout).map_err(io::Error::other)?;
-                opened.prepare(header, pid, counter).map_err(io::Error::other)?;
-                memory = Some(opened);
-                Ok(())
-            })?;
+        let options = AttachOptions { replace, ..AttachOptions::new(layout.bytes()) };
+        let attached = examine(number(pid)?)?.attach(IMAGE, &options, |header, object| {
+            configure(header);
+            let opened = AttachedMemory::open(object, layout).map_err(io::Error::other)?;
+            opened.prepare(header, pid, counter).map_err(io::Error::other)?;
+            memory = Some(opened);
+            Ok(())
+        })?;
         let memory = memory.ok_or(AttachError::BadImage)?;
         Ok(AttachedProcess { pid, attached, memory, layout, counter })
     };

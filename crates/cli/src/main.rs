@@ -98,6 +98,8 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Metrics(metrics) => metrics.run(),
         Command::CLibrary(library) => library.run(&mut output),
         Command::Run(run) => run.run(),
+        Command::Attach(attach) => attach.run(&mut output),
+        Command::Detach(detach) => detach.run(&mut output),
         Command::Ps(ps) => ps.run(&mut output),
         Command::Snapshot(snapshot) => snapshot.run(&mut output),
         Command::Watch(watch) => watch.run(&mut output),

@@ -4,19 +4,20 @@ use crate::gauges::ProcessGauges;
 use crate::protocol::{CollectorRequest, CutInfo, Detail, KeptInfo, LONGEST_MESSAGE, ProcessInfo, Retention, Which};
 use crate::take::SnapshotRequest;
 use crate::timeline::TimelineInfo;
+use highwater_shm::attach_v1::AttachLayout;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags, SocketAddrUnix,
-    SocketFlags, SocketType,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 use serde_json::Value;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, IoSliceMut, Read, Seek};
+use std::io::{self, IoSlice, IoSliceMut, Read, Seek};
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -225,6 +226,17 @@ impl CollectorClient {
         known.ok_or(CollectorError::Nonsense("what was in force before is missing"))
     }
 
+    /// Hands the memory object of an agent over that was injected into a running process: the collector is its reader from now on.
+    pub fn attach(&mut self, pid: u32, layout: AttachLayout, object: BorrowedFd<'_>) -> Result<(), CollectorError> {
+        self.ask_with(&CollectorRequest::Attach { pid, layout }, &[object]).map(drop)
+    }
+
+    /// Has the collector forget a process that was attached to. Returns whether it knew it.
+    pub fn detach(&mut self, pid: u32) -> Result<bool, CollectorError> {
+        let done = self.ask(&CollectorRequest::Detach { pid })?.done;
+        done["was_attached"].as_bool().ok_or(CollectorError::Nonsense("whether it was attached is missing"))
+    }
+
     /// All kept snapshots, oldest first, and the limits of what is kept.
     pub fn kept(&mut self) -> Result<(Vec<KeptInfo>, Retention), CollectorError> {
         let mut answer = self.ask(&CollectorRequest::Snapshots)?;
@@ -249,6 +261,14 @@ impl CollectorClient {
     }
 
     fn ask(&mut self, request: &CollectorRequest) -> Result<ReceivedAnswer, CollectorError> {
+        self.ask_with(request, &[])
+    }
+
+    fn ask_with(
+        &mut self,
+        request: &CollectorRequest,
+        files: &[BorrowedFd<'_>],
+    ) -> Result<ReceivedAnswer, CollectorError> {
         let reads_tables = matches!(request, CollectorRequest::Snapshot { .. } | CollectorRequest::Gauges { .. });
         let limit = self.limit.unwrap_or(if reads_tables { SNAPSHOT_LIMIT } else { LIMIT });
         let peer = match self.connection.take() {
@@ -260,8 +280,7 @@ impl CollectorClient {
         if message.len() > LONGEST_MESSAGE {
             return Err(CollectorError::Failed("too much for one request; ask for less at a time".into()));
         }
-        retry_on_intr(|| rustix::net::send(connection, message.as_bytes(), SendFlags::NOSIGNAL))
-            .map_err(|error| self.went(error))?;
+        send(connection, message.as_bytes(), files).map_err(|error| self.went(error))?;
         self.wait_for_answer(&peer, limit)?;
         let (text, attached) = self.receive(connection)?;
         let mut answer: Value = serde_json::from_slice(&text).map_err(|_| CollectorError::Nonsense("it is no JSON"))?;
@@ -324,6 +343,17 @@ impl CollectorClient {
     fn went(&self, error: Errno) -> CollectorError {
         meaning_of(&self.socket, error, self.limit.unwrap_or(LIMIT))
     }
+}
+
+fn send(connection: &OwnedFd, message: &[u8], files: &[BorrowedFd<'_>]) -> rustix::io::Result<usize> {
+    retry_on_intr(|| {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !files.is_empty() && !control.push(SendAncillaryMessage::ScmRights(files)) {
+            return Err(Errno::INVAL);
+        }
+        rustix::net::sendmsg(connection, &[IoSlice::new(message)], &mut control, SendFlags::NOSIGNAL)
+    })
 }
 
 fn connection_to(path: &Path, limit: Duration) -> Result<Peer, CollectorError> {

@@ -52,6 +52,10 @@
 //! high numbers. A collector that starts searches the descriptors of its user's processes, and takes those whose tables name its socket. So no
 //! program retries, and no thread waits in the program.
 //!
+//! **Attaching.** A client that has injected an agent into a running process hands the agent's memory object over, and goes. The collector believes it only if the
+//! process has that object mapped. From then on it is the agent's reader: it changes the heartbeat many times a second, and allocates the memory that the agent will write.
+//! An agent without a reader ends by itself after ten seconds, so a collector that is killed leaves a program whose hooks only pass calls on.
+//!
 //! **The answer to a snapshot request** is a `.hw` file without events (docs/format.md): with every block, or *aggregated*, with figures by site
 //! and thread only, which takes no memory for blocks. It has no names: clients look them up, so a daemon that lives for months reads no debug
 //! files. Memory freed before the snapshot is one row, so that the totals are the process's own.
@@ -73,6 +77,7 @@
 //! the first touch of each page); *lock-free slots* (the lock's two instructions are not the main cost of a change); *returning the memory of
 //! records* when a program has shrunk (a sealed object cannot be punched).
 
+mod attached;
 mod client;
 mod connection;
 pub mod contents;

@@ -1,5 +1,6 @@
 //! A registered process: its table and its state.
 
+use crate::attached::AttachedReader;
 use crate::gauges::{ProcessGauges, survivors};
 use crate::process_identity::{ProcessIdentity, exists};
 use crate::protocol::{ProcessInfo, ProcessState};
@@ -7,8 +8,8 @@ use crate::table::{CounterValues, LiveTable, count_of};
 use crate::take::{LiveSnapshot, NotTaken, SnapshotRequest, SnapshotSubject, take};
 use crate::timeline::{ProcessTimeline, TimelineInfo, TimelineReading};
 use highwater_model::Nanos;
-use highwater_session::{Reason, allocator_of, reason_in_words};
-use highwater_shm::live_hello_v1::MEMORY_NAME;
+use highwater_session::{AttachedCounts, AttachedMemory, Reason, allocator_of, reason_in_words};
+use highwater_shm::live_hello_v1::VERSION;
 use highwater_shm::table_v1::{Count, FLAG_CONTENTS, FLAG_USABLE_SIZES};
 use std::io::{self, BufRead, BufReader};
 use std::sync::atomic::Ordering;
@@ -36,6 +37,8 @@ pub struct Process {
     /// An allocator linked into the program. Then only the C library's blocks are seen.
     allocator: Option<&'static str>,
     timeline: Mutex<ProcessTimeline>,
+    /// For a process that did not start with an agent.
+    attached: Option<AttachedReader>,
 }
 
 /// When a process was found to be gone.
@@ -49,15 +52,40 @@ struct Gone {
 impl Process {
     /// Takes a process over. A snapshot that another collector had begun is ended.
     pub fn new(about: ProcessIdentity, table: LiveTable, version: u32) -> Self {
+        let allocator = if table.has_flag(FLAG_USABLE_SIZES) { allocator_of(about.pid) } else { None };
+        Self::with(about, table, version, allocator, None)
+    }
+
+    /// Becomes the reader of an agent that was injected into a running process. It has hooks in every allocator.
+    pub fn attached(about: ProcessIdentity, table: LiveTable, memory: AttachedMemory) -> Self {
+        let reader = AttachedReader::new(about.pid, memory);
+        reader.keep(&table);
+        Self::with(about, table, VERSION, None, Some(reader))
+    }
+
+    fn with(
+        about: ProcessIdentity,
+        table: LiveTable,
+        version: u32,
+        allocator: Option<&'static str>,
+        attached: Option<AttachedReader>,
+    ) -> Self {
         let control = table.control();
         if control.load().active_epoch() != 0 {
             control.word.fetch_and(!ACTIVE, Ordering::SeqCst);
         }
         control.collector.store(std::process::id(), Ordering::Relaxed);
         let since_unix_ns = table.stamps().start_unix_ns();
-        let allocator = if table.has_flag(FLAG_USABLE_SIZES) { allocator_of(about.pid) } else { None };
-        let process =
-            Self { about, table, version, since_unix_ns, gone: OnceLock::new(), allocator, timeline: Mutex::default() };
+        let process = Self {
+            about,
+            table,
+            version,
+            since_unix_ns,
+            gone: OnceLock::new(),
+            allocator,
+            timeline: Mutex::default(),
+            attached,
+        };
         process.add_to_timeline(1);
         process
     }
@@ -85,6 +113,18 @@ impl Process {
         self.gone.get().is_some()
     }
 
+    /// Whether its agent was injected while it ran.
+    pub fn is_attached(&self) -> bool {
+        self.attached.is_some()
+    }
+
+    /// Does a reader's duties towards an injected agent: to be called many times a second.
+    pub fn keep_alive(&self) {
+        if let Some(attached) = &self.attached {
+            attached.keep(&self.table);
+        }
+    }
+
     /// Allows another collector to take it over.
     pub fn release(&self) {
         let collector = &self.table.control().collector;
@@ -107,7 +147,10 @@ impl Process {
             return Err(NotTaken::Untrue(why));
         }
         let gone = self.gone.get().map(|gone| gone.at);
-        take(SnapshotSubject { table: &self.table, about: &self.about, gone }, wanted, after_cut)
+        let subject = SnapshotSubject { table: &self.table, about: &self.about, gone };
+        let mut snapshot = take(subject, wanted, after_cut)?;
+        snapshot.source.notes.extend(self.attached.as_ref().map(|attached| beginning_in_words(&attached.counts())));
+        Ok(snapshot)
     }
 
     /// Makes the program take samples, or record every block if `sample_bytes` is 0. Returns the previous value, and whether the program has
@@ -134,6 +177,9 @@ impl Process {
     fn untruth(&self) -> Option<String> {
         if let Some(allocator) = self.allocator {
             return Some(format!("{allocator} is linked into it, so almost none of its blocks are seen"));
+        }
+        if let Some(why) = self.attached.as_ref().and_then(AttachedReader::ended) {
+            return Some(why.to_owned());
         }
         let header = self.table.session().header();
         match Reason::from_number(header.ended.load(Ordering::Acquire))? {
@@ -215,6 +261,7 @@ impl Process {
         let of = |count| count_of(&counts, count);
         let TimelineReading { live_bytes, live_blocks, sample_bytes, is_estimate, .. } = self.reading(&counts, 0);
         let (gone, untruth) = (self.gone.get(), self.untruth());
+        let older = self.attached.as_ref().map(AttachedReader::counts);
         ProcessInfo {
             pid: self.about.pid,
             forked_from: self.about.forked_from,
@@ -233,10 +280,11 @@ impl Process {
             is_estimate,
             table_bytes: self.table.record_bytes(),
             untracked: of(Count::Untracked),
-            unknown_frees: of(Count::UnknownFrees),
+            unknown_frees: of(Count::UnknownFrees).saturating_add(older.map_or(0, |older| older.unknown_frees)),
             allows_contents: self.allows_contents(),
             version: self.version,
             problem: untruth.unwrap_or_default(),
+            is_attached: self.is_attached(),
         }
     }
 }
@@ -248,14 +296,32 @@ fn resident_bytes(pid: u32) -> u64 {
     pages.unwrap_or(0).saturating_mul(PAGE)
 }
 
-/// Whether a process maps the memory of a table.
+/// What a snapshot of a process that was attached to does not have.
+fn beginning_in_words(counts: &AttachedCounts) -> String {
+    let AttachedCounts { unknown_frees, unknown_bytes, .. } = counts;
+    let freed = match unknown_frees {
+        0 => String::new(),
+        _ => format!(" {unknown_frees} of them, of {unknown_bytes} bytes, were freed since."),
+    };
+    format!("Highwater attached to this process while it ran. Blocks from before are in no figure.{freed}")
+}
+
+/// Whether a process maps the memory of a table, as far as its mappings may be read.
 pub(crate) fn shares(pid: u32, table: &LiveTable) -> bool {
-    has_mapping(pid, &|line: &[u8]| {
-        let (_, inode) = table.identity();
-        let mut fields = line.split(|&byte| byte == b' ').filter(|field| !field.is_empty()).skip(4);
-        let is_same = fields.next().is_some_and(|field| field == inode.to_string().as_bytes());
-        is_same && contains(line, MEMORY_NAME.to_bytes())
-    })
+    has_mapping(pid, &|line: &[u8]| is_mapping_of(line, table))
+}
+
+/// The same. An error if its mappings may not be read.
+pub(crate) fn shares_readably(pid: u32, table: &LiveTable) -> io::Result<bool> {
+    let maps = std::fs::read(format!("/proc/{pid}/maps"))?;
+    Ok(maps.split(|&byte| byte == b'\n').any(|line| is_mapping_of(line, table)))
+}
+
+fn is_mapping_of(line: &[u8], table: &LiveTable) -> bool {
+    let (_, inode) = table.identity();
+    let mut fields = line.split(|&byte| byte == b' ').filter(|field| !field.is_empty()).skip(4);
+    let is_same = fields.next().is_some_and(|field| field == inode.to_string().as_bytes());
+    is_same && contains(line, table.object_name().to_bytes())
 }
 
 /// Whether `is_wanted` holds for a line of a process's `/proc/PID/maps`. Also true if that file may not be read but the process exists.

@@ -7,6 +7,8 @@
 //! | `timelines`: of all, of one `pid`, or of those with a `name`; at most `bins` for each, since `last_ns` ago | – | a JSON list of timelines |
 //! | `snapshot`; with `pages`, also where the resident memory is | how the cut was made | the snapshot, a `.hw` file; then contents of blocks if requested |
 //! | `set` | the previous setting | |
+//! | `attach`: a process into which the client has injected an agent; its memory object is attached to the request | – | |
+//! | `detach`: the client is about to remove that agent | – | |
 //! | `snapshots` | the limits of what is kept | a JSON list of kept snapshots |
 //! | `get` | the kept snapshot's entry | the snapshot, a `.hw` file |
 //! | `remove` | how many were removed | |
@@ -15,6 +17,9 @@
 //! bytes (both 8 bytes, little-endian), the bytes.
 
 use crate::pages::PageDetail;
+use highwater_shm::attach_v1::AttachLayout;
+use highwater_shm::session_v1::Capacity;
+use highwater_shm::table_v1::TableCapacity;
 use serde_json::{Value, json};
 
 /// The version of these messages. Requests carry it; a collector of another version answers which side to update.
@@ -91,6 +96,19 @@ pub enum CollectorRequest {
         /// The new rate: mean bytes per sample, 0 for every block.
         sample_bytes: u64,
     },
+    /// Becomes the reader of an agent that the client has injected into a running process. The memory object is attached. A collector of an older version does not know
+    /// this request.
+    Attach {
+        /// The process.
+        pid: u32,
+        /// Where the parts of the object are: a layout for a live table.
+        layout: AttachLayout,
+    },
+    /// Forgets a process that was attached to: the client is about to remove the agent.
+    Detach {
+        /// The process.
+        pid: u32,
+    },
     /// All kept snapshots.
     Snapshots,
     /// A kept snapshot.
@@ -127,6 +145,18 @@ impl CollectorRequest {
                 json!({"request": "snapshot", "pid": pid, "blocks": blocks, "contents": contents, "pages": pages})
             }
             Self::Set { pid, sample_bytes } => json!({"request": "set", "pid": pid, "sample_bytes": sample_bytes}),
+            Self::Attach { pid, layout } => {
+                let (session, table) = (layout.capacity, layout.table_capacity);
+                json!({
+                    "request": "attach",
+                    "pid": pid,
+                    "rings": session.rings,
+                    "nodes": session.nodes,
+                    "shard_records": table.map(|table| table.shard_records),
+                    "threads": table.map(|table| table.threads),
+                })
+            }
+            Self::Detach { pid } => json!({"request": "detach", "pid": pid}),
             Self::Snapshots => json!({"request": "snapshots"}),
             Self::Get { id } => json!({"request": "get", "id": id}),
             Self::Remove { ids } => json!({"request": "remove", "ids": ids}),
@@ -171,6 +201,16 @@ impl CollectorRequest {
                 let sample_bytes = message["sample_bytes"].as_u64().ok_or("a message without a rate")?;
                 Self::Set { pid: pid()?, sample_bytes }
             }
+            "attach" => {
+                let small = |name: &str| message[name].as_u64().and_then(|number| u32::try_from(number).ok());
+                let session = small("rings").zip(small("nodes")).map(|(rings, nodes)| Capacity { rings, nodes });
+                let table = small("shard_records").zip(small("threads"));
+                let table = table.map(|(shard_records, threads)| TableCapacity { shard_records, threads });
+                let sound = session.filter(Capacity::is_sound).zip(table.filter(TableCapacity::is_sound));
+                let (session, table) = sound.ok_or("a message without the layout of the agent's memory")?;
+                Self::Attach { pid: pid()?, layout: AttachLayout::for_live(session, table) }
+            }
+            "detach" => Self::Detach { pid: pid()? },
             "snapshots" => Self::Snapshots,
             "get" => Self::Get { id: message["id"].as_u64().ok_or("a message without a number")? },
             "remove" => {
@@ -241,6 +281,8 @@ pub struct ProcessInfo {
     pub version: u32,
     /// Why it was refused, in one line; empty if it was not.
     pub problem: String,
+    /// Whether its agent was injected while it ran: blocks from before are in no figure.
+    pub is_attached: bool,
 }
 
 impl ProcessInfo {
@@ -264,6 +306,7 @@ impl ProcessInfo {
             "allows_contents": self.allows_contents,
             "version": self.version,
             "problem": self.problem,
+            "is_attached": self.is_attached,
         })
     }
 
@@ -292,6 +335,8 @@ impl ProcessInfo {
             allows_contents: value["allows_contents"].as_bool()?,
             version: small("version")?,
             problem: text("problem")?,
+            // Collectors of older versions do not send this.
+            is_attached: value["is_attached"].as_bool().unwrap_or(false),
         })
     }
 }

@@ -97,6 +97,7 @@ impl Registry {
             allows_contents: false,
             version,
             problem,
+            is_attached: false,
         });
     }
 
@@ -136,6 +137,12 @@ impl Registry {
         };
         let lost: Vec<u32> = self.running.iter().filter_map(is_lost).collect();
         lost.into_iter().for_each(|pid| self.note_gone(pid));
+    }
+
+    /// Forgets a running process that was attached to. Returns whether there was one.
+    pub fn forget_attached(&mut self, pid: u32) -> bool {
+        let is_attached = self.running.get(&pid).is_some_and(|running| running.process.is_attached());
+        is_attached && self.running.remove(&pid).is_some()
     }
 
     /// What is known about a pid: the latest process that had it.

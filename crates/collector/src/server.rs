@@ -1,6 +1,6 @@
 //! The server: one thread receives the messages of processes and clients; worker threads do the jobs that take long.
 
-use crate::connection::{Connection, ConnectionInput, LONGEST, ReceivedMessage};
+use crate::connection::{Connection, ConnectionInput, Done, LONGEST, ReceivedMessage};
 use crate::job_queue::{Job, JobOutcome, JobQueue, JobTask};
 use crate::protocol::{CollectorRequest, Retention, Which};
 use crate::registry::{KEPT_TABLES, Registry};
@@ -11,6 +11,7 @@ use highwater_store::{BindError, ListeningSocket, ServerKind, prepare_directory}
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit};
+use serde_json::json;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,6 +31,8 @@ const MOST_CONNECTIONS: usize = 256;
 const SILENCE: Duration = Duration::from_secs(5);
 /// The longest sleep. A request to stop is noticed after it.
 const NAP: Duration = Duration::from_millis(250);
+/// How often injected agents are given a sign of life, and memory.
+const BEAT: Duration = Duration::from_millis(50);
 /// How often the figures of all processes are added to their timelines.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -102,6 +105,7 @@ impl CollectorServer {
     /// Runs until `stop` is set, or the collector has been idle for too long. `log` receives each event as a line for the user.
     pub fn serve(&self, stop: &AtomicBool, log: &dyn Fn(&str)) {
         self.queue.open();
+        let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             for _ in 0..WORKERS {
                 let worker = thread::Builder::new().name("snapshots".into());
@@ -109,10 +113,22 @@ impl CollectorServer {
                     log(&format!("no thread for snapshots: {error}"));
                 }
             }
+            let keeper = thread::Builder::new().name("attached".into());
+            // Not by the thread that receives messages: an answer may take longer than agents wait.
+            if let Err(error) = keeper.spawn_scoped(scope, || self.keep_attached_alive(&is_over)) {
+                log(&format!("no thread for attached processes: {error}"));
+            }
             // Without this, the scope would wait for the workers for ever.
-            let _close = CloseOnDrop(&self.queue);
+            let _close = CloseOnDrop(&self.queue, &is_over);
             self.receive_messages(stop, log);
         });
+    }
+
+    fn keep_attached_alive(&self, is_over: &AtomicBool) {
+        while !is_over.load(Ordering::Relaxed) {
+            let has_any = self.service.keep_attached_alive();
+            thread::park_timeout(if has_any { BEAT } else { NAP });
+        }
     }
 
     fn receive_messages(&self, stop: &AtomicBool, log: &dyn Fn(&str)) {
@@ -204,6 +220,13 @@ impl CollectorServer {
         }
         let request = serde_json::from_slice(&message.bytes).map_err(|_| "is sent no JSON".to_owned());
         match request.and_then(|request| CollectorRequest::from_json(&request)) {
+            Ok(CollectorRequest::Attach { pid, layout }) => {
+                let attach = AssertUnwindSafe(|| self.service.attach(pid, layout, message.attached));
+                let done = catch_unwind(attach).unwrap_or_else(|_| Err(OUR_FAULT.to_owned()));
+                log(done.as_ref().unwrap_or_else(|line| line));
+                let answer = done.map(|_| Done { what: json!({}), attached: Vec::new() });
+                connection.answer(answer).then_some(connection)
+            }
             Ok(
                 request @ (CollectorRequest::Snapshot { .. }
                 | CollectorRequest::Set { .. }
@@ -273,12 +296,13 @@ struct Ready {
     ended: Vec<usize>,
 }
 
-/// Closes the work queue when dropped.
-struct CloseOnDrop<'a>(&'a JobQueue);
+/// Closes the work queue when dropped, and lets the keeper of attached processes end.
+struct CloseOnDrop<'a>(&'a JobQueue, &'a AtomicBool);
 
 impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {
         self.0.close();
+        self.1.store(true, Ordering::Relaxed);
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::connection::{Connection, Done, ReceivedMessage, RequestResult};
 use crate::discover::{Finding, discover, refusal, wrong_version};
 use crate::pages::PageDetail;
-use crate::process::{Process, unix_ns};
+use crate::process::{Process, shares_readably, unix_ns};
 use crate::process_identity::{ProcessIdentity, exists};
 use crate::protocol::{CollectorRequest, Detail, KeptInfo, Which};
 use crate::registry::{KnownProcess, Registry};
@@ -14,8 +14,10 @@ use crate::take::{LiveSnapshot, SnapshotRequest};
 use crate::timeline::TimelineInfo;
 use highwater_clock::Counter;
 use highwater_model::BreakdownReason;
-use highwater_session::Refused;
+use highwater_session::{AttachedMemory, Refused};
+use highwater_shm::attach_v1::AttachLayout;
 use highwater_shm::live_hello_v1::{DONE, LIVE_HELLO_BYTES, LONGEST_NAME, LiveHello, VERSION};
+use highwater_shm::table_v1::FLAG_NO_ARGS;
 use highwater_store::write_snapshot_with_breakdown;
 use serde_json::{Value, json};
 use std::cell::Cell;
@@ -82,6 +84,32 @@ impl CollectorService {
         line
     }
 
+    /// Becomes the reader of an agent that a client has injected into a running process. Returns a line for the log too.
+    pub fn attach(&self, pid: u32, layout: AttachLayout, attached: Vec<OwnedFd>) -> Result<String, String> {
+        let refusal = |refused: Refused| refusal(pid, &refused);
+        let [object] = <[OwnedFd; 1]>::try_from(attached).map_err(|_| refusal(Refused::NoDescriptors))?;
+        let memory = AttachedMemory::open(&object, layout).map_err(refusal)?;
+        let table = LiveTable::open_attached(object, &layout, self.counter).map_err(refusal)?;
+        // Whoever sends a request may name any process: only one that has this object mapped is meant, and only one that this process may examine.
+        match shares_readably(pid, &table) {
+            Ok(true) => {}
+            Ok(false) => return Err(format!("process {pid} does not have this agent; nothing was done")),
+            Err(error) => return Err(format!("process {pid} cannot be examined by the collector: {error}")),
+        }
+        let about = ProcessIdentity::found(pid);
+        let about = if table.has_flag(FLAG_NO_ARGS) { about.without_arguments() } else { about };
+        Ok(self.add(Process::attached(about, table, memory), "was attached to"))
+    }
+
+    /// Gives each injected agent a sign of life, and memory. Returns whether there is any.
+    pub fn keep_attached_alive(&self) -> bool {
+        // The registry is free meanwhile.
+        let mut running = self.registry().running();
+        running.retain(|process| process.is_attached());
+        running.iter().for_each(|process| process.keep_alive());
+        !running.is_empty()
+    }
+
     /// Adds the present figures of each running process to its timeline.
     pub fn add_to_timelines(&self) {
         // The registry is free while the figures are read.
@@ -130,7 +158,7 @@ impl CollectorService {
             KnownProcess::Process(process) => Ok(process),
             KnownProcess::Refused(line) => Err(line),
             KnownProcess::Nothing if exists(pid) => Err(format!(
-                "no process {pid} is registered; start it with 'highwater run', or call highwater::live() in it"
+                "no process {pid} is registered; 'highwater attach --pid {pid}' attaches to it, 'highwater run' starts one that is"
             )),
             KnownProcess::Nothing => Err(format!("there is no process {pid}")),
         }
@@ -169,6 +197,10 @@ impl CollectorService {
                 }
                 let (before, applied) = process.set_sample_bytes(sample_bytes);
                 Ok(done(json!({"before": before, "applied": applied})))
+            }
+            CollectorRequest::Attach { pid, .. } => Err(format!("the memory of process {pid} is not attached")),
+            &CollectorRequest::Detach { pid } => {
+                Ok(done(json!({"was_attached": self.registry().forget_attached(pid)})))
             }
             CollectorRequest::Snapshots => {
                 let all: Vec<Value> = self.store.list().iter().map(KeptInfo::to_json).collect();

@@ -10,8 +10,9 @@ use crate::mapping::SharedMapping;
 use highwater_clock::Counter;
 use highwater_model::AddressSpace;
 use highwater_session::{Refused, SessionMemory, Stamps};
-use highwater_shm::attach_v1::{AttachLayout, CONTROL, SESSION};
+use highwater_shm::attach_v1::{AttachLayout, CONTROL, OBJECT_NAME, SESSION};
 use highwater_shm::control_v1::{CONTROL_BYTES, ControlPage};
+use highwater_shm::live_hello_v1::MEMORY_NAME;
 use highwater_shm::session_v1::{Capacity, Header, MAGIC};
 use highwater_shm::stacks_v1::TrieNode;
 use highwater_shm::table_v1::{
@@ -20,6 +21,7 @@ use highwater_shm::table_v1::{
 };
 use rustix::fs::SealFlags;
 use rustix::mm::ProtFlags;
+use std::ffi::CStr;
 use std::fmt;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
@@ -45,6 +47,8 @@ pub struct LiveTable {
     /// Kept open to ask how many bytes of it exist.
     object: OwnedFd,
     identity: (u64, u64),
+    /// The object's name in the list of the process's mappings.
+    name: &'static CStr,
     node_capacity: u32,
     capacity: TableCapacity,
     /// The offset of the table in the memory.
@@ -93,10 +97,10 @@ impl LiveTable {
             return Err(Refused::NotOurs);
         }
         let control = SharedMapping::new(&control, 0, CONTROL_BYTES as usize, ProtFlags::READ | ProtFlags::WRITE)?;
-        Self::open_part(memory, 0..bytes, identity, control, counter)
+        Self::open_part((memory, MEMORY_NAME), 0..bytes, identity, control, counter)
     }
 
-    /// Maps the table that an injected agent keeps in the object that its attacher made. Refused until the agent has begun.
+    /// Maps the table that an injected agent keeps in the object that its attacher made. The attacher has written its header: it can be read before the agent begins.
     pub fn open_attached(object: OwnedFd, layout: &AttachLayout, counter: Option<Counter>) -> Result<Self, Refused> {
         let (bytes, identity) = sealed_size(&object)?;
         if bytes != layout.bytes() || layout.table_capacity.is_none() {
@@ -104,12 +108,14 @@ impl LiveTable {
         }
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let control = SharedMapping::new(&object, CONTROL, CONTROL_BYTES as usize, protection)?;
-        Self::open_part(object, SESSION..layout.private, identity, control, counter)
+        let table = Self::open_part((object, OBJECT_NAME), SESSION..layout.private, identity, control, counter)?;
+        let is_as_said = Some(table.capacity) == layout.table_capacity && table.node_capacity == layout.capacity.nodes;
+        if is_as_said { Ok(table) } else { Err(Refused::NotOurs) }
     }
 
     /// `part` of the object begins with a session.
     fn open_part(
-        memory: OwnedFd,
+        (memory, name): (OwnedFd, &'static CStr),
         part: Range<u64>,
         identity: (u64, u64),
         control: SharedMapping,
@@ -140,6 +146,7 @@ impl LiveTable {
             control,
             object: memory,
             identity,
+            name,
             node_capacity: session_capacity.nodes,
             capacity,
             start,
@@ -160,6 +167,11 @@ impl LiveTable {
     /// The device and inode number of the memory object. No other object has both.
     pub fn identity(&self) -> (u64, u64) {
         self.identity
+    }
+
+    /// The name that the memory object has in the list of the process's mappings.
+    pub fn object_name(&self) -> &'static CStr {
+        self.name
     }
 
     /// The control page.

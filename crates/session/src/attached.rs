@@ -8,10 +8,11 @@ use crate::session_memory::{Refused, SessionMemory};
 use crate::stamps::monotonic_ns;
 use highwater_clock::Counter;
 use highwater_shm::attach_v1::{
-    AttachHeader, AttachLayout, AttachPage, ENDED_BY_READER, ENDED_NO_READER, FLAG_COUNTER, PAGE_MAGIC, SESSION,
-    VERSION,
+    AttachHeader, AttachLayout, AttachPage, ENDED_BY_READER, ENDED_NO_READER, FLAG_CONTENTS, FLAG_COUNTER,
+    FLAG_NO_ARGS, PAGE_MAGIC, SESSION, VERSION,
 };
 use highwater_shm::session_v1::{AgentClock, Header, MAGIC};
+use highwater_shm::table_v1::{self, TableCapacity, TableHeader};
 use rustix::fs::{FallocateFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::os::fd::{AsFd, OwnedFd};
@@ -101,19 +102,15 @@ impl AttachedMemory {
         page.patience.store(counter.map_or(patience, |counter| counter.ticks(patience)), Ordering::Relaxed);
         page.version.store(VERSION, Ordering::Relaxed);
         page.magic.store(PAGE_MAGIC, Ordering::Release);
-        self.write_session_header(pid, counter)
+        self.write_session_header(pid, counter)?;
+        self.layout.table_capacity.map_or(Ok(()), |capacity| self.write_table_header(header, capacity))
     }
 
     fn write_session_header(&self, pid: u32, counter: Option<Counter>) -> Result<(), Refused> {
         self.allocate(SESSION, size_of::<Header>() as u64);
-        let bytes = size_of::<Header>();
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping wherever the kernel likes, of a part that the object has.
-        let memory = unsafe {
-            rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, &self.object, SESSION)?
-        };
+        let part = MappedPart::new(&self.object, SESSION, size_of::<Header>())?;
         // SAFETY: the mapping is that long; all fields are atomics.
-        let session = unsafe { &*memory.cast::<Header>() };
+        let session = unsafe { &*part.base.cast::<Header>() };
         let clock = if counter.is_some() { AgentClock::Counter } else { AgentClock::Monotonic };
         session.pid.store(pid, Ordering::Relaxed);
         session.clock.store(clock as u32, Ordering::Relaxed);
@@ -122,8 +119,29 @@ impl AttachedMemory {
         session.ring_capacity.store(self.layout.capacity.rings, Ordering::Relaxed);
         session.node_capacity.store(self.layout.capacity.nodes, Ordering::Relaxed);
         session.magic.store(MAGIC, Ordering::Release);
-        // SAFETY: mapped above, and nothing borrows from it any more.
-        let _ = unsafe { rustix::mm::munmap(memory, bytes) };
+        Ok(())
+    }
+
+    /// What the agent will write there too when it begins: only a call of the program makes it begin, and the table of one that sleeps can be read before.
+    fn write_table_header(&self, header: &AttachHeader, capacity: TableCapacity) -> Result<(), Refused> {
+        self.allocate(self.layout.table, capacity.threads());
+        let part = MappedPart::new(&self.object, self.layout.table, size_of::<TableHeader>())?;
+        // SAFETY: the mapping is that long; all fields are atomics.
+        let table = unsafe { &*part.base.cast::<TableHeader>() };
+        table.shard_records.store(capacity.shard_records, Ordering::Relaxed);
+        table.thread_capacity.store(capacity.threads, Ordering::Relaxed);
+        table.shard_limit.store(capacity.shard_records, Ordering::Relaxed);
+        table.threads.store(1, Ordering::Relaxed);
+        let flags = [(FLAG_CONTENTS, table_v1::FLAG_CONTENTS), (FLAG_NO_ARGS, table_v1::FLAG_NO_ARGS)];
+        let flags = flags.iter().filter(|(wanted, _)| header.flags & wanted != 0).map(|(_, flag)| flag);
+        table.flags.store(flags.sum(), Ordering::Relaxed);
+        table.rates.store(1, Ordering::Relaxed);
+        if header.sample_bytes != 0 {
+            table.rate_bytes[1].store(header.sample_bytes, Ordering::Relaxed);
+            table.rates.store(2, Ordering::Relaxed);
+            table.rate.store(1, Ordering::Relaxed);
+        }
+        table.magic.store(table_v1::MAGIC, Ordering::Release);
         Ok(())
     }
 
@@ -141,6 +159,11 @@ impl AttachedMemory {
     /// Tells the agent that the process has unloaded a module.
     pub fn note_unload(&self) {
         self.page().unloads.fetch_add(1, Ordering::Release);
+    }
+
+    /// Where the parts of the object are.
+    pub fn layout(&self) -> &AttachLayout {
+        &self.layout
     }
 
     /// Whether the agent has begun: only a call of the program makes it begin.
@@ -182,9 +205,32 @@ impl AttachedMemory {
         }
     }
 
-    /// If that fails, the process takes the memory itself, as soon as the agent writes there.
-    fn allocate(&self, start: u64, length: u64) {
+    /// Allocates a part of the object. If that fails, the process takes the memory itself, as soon as the agent writes there.
+    pub fn allocate(&self, start: u64, length: u64) {
         let _ = rustix::fs::fallocate(&self.object, FallocateFlags::empty(), start, length);
+    }
+}
+
+/// A part of the object, mapped for a moment.
+struct MappedPart {
+    base: *mut u8,
+    bytes: usize,
+}
+
+impl MappedPart {
+    fn new(object: &OwnedFd, offset: u64, bytes: usize) -> Result<Self, Refused> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping wherever the kernel likes, of a part that the object has.
+        let base =
+            unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, object, offset)? };
+        Ok(Self { base: base.cast(), bytes })
+    }
+}
+
+impl Drop for MappedPart {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`, and nothing borrows from it any more.
+        let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.bytes) };
     }
 }
 

@@ -14,6 +14,7 @@ use crate::mappings::AddressSpace;
 use crate::modules::read_modules;
 use crate::refusal::Refusal;
 use crate::steps::Steps;
+use crate::target_memory::TargetMemory;
 use crate::threads::{StopFailure, StoppedThreads};
 use crate::worker::{WorkerEnd, run_in_worker};
 use std::io;
@@ -92,8 +93,14 @@ pub enum NotWalkable {
 /// What copying takes, measured with blocks of 64 bytes.
 const COPY_PER_MIB: Duration = Duration::from_micros(400);
 
-/// Reads all blocks of a process's glibc heap. All threads are stopped for at most about `longest`; a heap for which that is not enough is refused.
-pub fn walk_heap(pid: i32, longest: Duration) -> Result<OlderBlocks, NotWalkable> {
+/// A heap that can be read.
+struct KnownHeap {
+    memory: TargetMemory,
+    layout: arenas::HeapLayout,
+    bytes: u64,
+}
+
+fn find_heap(pid: i32) -> Result<KnownHeap, NotWalkable> {
     let memory = examine(pid)?;
     let unreadable = |source| NotWalkable::Unreadable { pid, source };
     let swapped_kib = TaskStatus::of_process(pid).map_err(unreadable)?.number("VmSwap");
@@ -108,7 +115,23 @@ pub fn walk_heap(pid: i32, longest: Duration) -> Result<OlderBlocks, NotWalkable
     }
     let layout = arenas::find_layout(&memory, &space, &modules).ok_or(NotWalkable::UnknownLayout(pid))?;
     let bytes: u64 = arenas::heap_ranges(&memory, &layout).iter().map(|(range, _)| range.end - range.start).sum();
-    let estimate = COPY_PER_MIB * (bytes >> 20) as u32;
+    Ok(KnownHeap { memory, layout, bytes })
+}
+
+fn copying_takes(bytes: u64) -> Duration {
+    COPY_PER_MIB * (bytes >> 20) as u32
+}
+
+/// For how long [`walk_heap`] would stop all threads now, about. Nothing is touched, and no thread stops.
+pub fn estimate_walk(pid: i32) -> Result<Duration, NotWalkable> {
+    find_heap(pid).map(|heap| copying_takes(heap.bytes))
+}
+
+/// Reads all blocks of a process's glibc heap. All threads are stopped for at most about `longest`; a heap for which that is not enough is refused.
+pub fn walk_heap(pid: i32, longest: Duration) -> Result<OlderBlocks, NotWalkable> {
+    let KnownHeap { memory, layout, bytes } = find_heap(pid)?;
+    let unreadable = |source| NotWalkable::Unreadable { pid, source };
+    let estimate = copying_takes(bytes);
     if estimate > longest {
         return Err(NotWalkable::TooLarge { pid, bytes, estimate });
     }

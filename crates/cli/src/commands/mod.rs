@@ -1,11 +1,13 @@
 //! One file per command, with its arguments and its help.
 
+pub mod attach;
 pub mod block;
 pub mod c_library;
 pub mod check;
 pub mod collector;
 pub mod completions;
 pub mod connect;
+pub mod detach;
 pub mod diff;
 pub mod export;
 pub mod fleet;

@@ -21,7 +21,8 @@ use std::cmp::Reverse;
   highwater ps --json | jq '.processes[] | select(.state == \"live\") | .pid'
   highwater ps --json --timeline 60 | jq '.processes[].timeline.live_bytes.high'
 
-Programs that were started with 'highwater run' are here, with the processes they started; those that ended stay for a while.")]
+Programs that were started with 'highwater run' are here, with the processes they started, and those that 'highwater attach' attached to; those that ended \
+stay for a while.")]
 pub struct Ps {
     /// All processes that ended and are still known, not only the latest
     #[arg(short, long)]
@@ -61,7 +62,7 @@ impl Ps {
             return output.json(json!({"schema": json::SCHEMA, "command": "ps", "processes": list}));
         }
         if processes.is_empty() {
-            return output.text("No process is registered. 'highwater run PROGRAM' starts one that is.\n");
+            return output.text("No process is registered. 'highwater run PROGRAM' starts one that is, 'highwater attach --pid N' adds one that runs.\n");
         }
         let others = processes.iter().filter(|process| process.state != ProcessState::Exited).count();
         let shown = if self.all { processes.len() } else { processes.len().min(others + EXITED) };
@@ -121,7 +122,7 @@ fn row(process: &ProcessInfo, with_state: bool) -> Vec<Cell> {
     cells.extend([
         format!("{about}{}", bytes(process.live_bytes)).into(),
         format!("{about}{}", count(process.live_blocks)).into(),
-        mode(process.sample_bytes).into(),
+        format!("{}{}", mode(process.sample_bytes), if process.is_attached { ", attached" } else { "" }).into(),
         process.version.to_string().into(),
     ]);
     cells

@@ -99,7 +99,7 @@ impl Run {
 }
 
 /// Starts a collector if none listens. If a collector starts later, it finds the program.
-fn make_sure_of_a_collector(socket: &Path) -> Result<(), Failure> {
+pub(super) fn make_sure_of_a_collector(socket: &Path) -> Result<(), Failure> {
     match CollectorClient::connect(socket) {
         Ok(_) => return Ok(()),
         Err(CollectorError::Nobody(_)) => {}

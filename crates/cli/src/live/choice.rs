@@ -65,7 +65,7 @@ fn by_pid(processes: &[ProcessInfo], pid: u32) -> Result<&ProcessInfo, Failure> 
     live_first.into_iter().find_map(of_state).ok_or_else(|| {
         let line = match std::fs::exists(format!("/proc/{pid}")) {
             Ok(false) => format!("there is no process {pid}"),
-            _ => format!("process {pid} is not live; start it with 'highwater run', or call highwater::live() in it"),
+            _ => format!("process {pid} is not live; 'highwater attach --pid {pid}' attaches to it, 'highwater run' starts one that is"),
         };
         Failure::fault(line)
     })
@@ -147,6 +147,7 @@ mod tests {
             allows_contents: false,
             version: 1,
             problem: "another version".into(),
+            is_attached: false,
         }
     }
 

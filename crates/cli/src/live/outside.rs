@@ -50,7 +50,8 @@ fn cannot_read(pid: u32, identity: &ProcessIdentity, error: &ScanError) -> Failu
     }
 }
 
-fn comm(pid: u32) -> Option<String> {
+/// The name that `ps -e` shows.
+pub fn comm(pid: u32) -> Option<String> {
     Some(std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned())
 }
 
@@ -60,17 +61,20 @@ fn resident(pid: u32) -> Option<u64> {
     text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(4096)
 }
 
-/// The process with this name, or with a name that contains this text.
+/// The process with this name, or with a name that contains this text. A name is that of its program, or the one that `ps -e` shows: servers put other texts in
+/// place of their arguments.
 pub fn by_name(name: &str) -> Result<u32, Failure> {
     let own = std::process::id();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).filter(|pid| *pid != own);
-    let mut all: Vec<(u32, String)> = pids.map(|pid| (pid, ProcessIdentity::found(pid).name())).collect();
+    let mut all: Vec<(u32, [String; 2])> =
+        pids.map(|pid| (pid, [ProcessIdentity::found(pid).name(), comm(pid).unwrap_or_default()])).collect();
     all.sort_unstable_by_key(|(pid, _)| *pid);
-    let exactly = |(_, found): &&(u32, String)| found == name;
-    let partly = |(_, found): &&(u32, String)| found.contains(name);
-    for fits in [&exactly as &dyn Fn(&&(u32, String)) -> bool, &partly] {
-        let found: Vec<&(u32, String)> = all.iter().filter(fits).collect();
+    let exactly = |found: &String| found == name;
+    let partly = |found: &String| found.contains(name);
+    for fits in [&exactly as &dyn Fn(&String) -> bool, &partly] {
+        let named = all.iter().filter_map(|(pid, names)| Some((*pid, names.iter().find(|&one| fits(one))?.clone())));
+        let found: Vec<(u32, String)> = named.collect();
         match found.as_slice() {
             [] => {}
             [(pid, _)] => return Ok(*pid),
@@ -80,7 +84,7 @@ pub fn by_name(name: &str) -> Result<u32, Failure> {
     Err(Failure::fault(format_args!("no process is called '{name}'")))
 }
 
-fn too_many(name: &str, several: &[&(u32, String)]) -> Failure {
+fn too_many(name: &str, several: &[(u32, String)]) -> Failure {
     let named: Vec<String> = several.iter().take(NAMED).map(|(pid, name)| format!("{pid} {name}")).collect();
     let more = several.len().saturating_sub(NAMED);
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };

@@ -115,6 +115,7 @@ pub fn process(pid: u32, name: &str, state: ProcessState) -> ProcessInfo {
         allows_contents: true,
         version: 1,
         problem: String::new(),
+        is_attached: false,
     }
 }
 

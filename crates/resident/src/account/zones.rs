@@ -222,6 +222,7 @@ pub fn is_agents(mapping: &Mapping) -> bool {
         let object = object.strip_suffix(" (deleted)").unwrap_or(object);
         return object == "highwater"
             || object.starts_with("highwater-live-v")
+            || object.starts_with("highwater-attach-v")
             || object.starts_with("highwater-control-v");
     }
     let file = mapping.file_name();

@@ -1,0 +1,64 @@
+//! `highwater detach`: leaves a process as it was before `highwater attach`.
+
+use super::attach::{name_of, nanoseconds};
+use crate::attaching;
+use crate::failure::Failure;
+use crate::live::{CollectorSocket, ProcessChoice};
+use crate::output::{Output, warn};
+use clap::Args;
+use highwater_collector::{CollectorClient, CollectorError};
+use highwater_formats::json;
+use serde_json::json;
+
+/// The arguments of `highwater detach`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  highwater detach --pid 4711
+  highwater detach --name server
+
+Restores the functions that were hooked, and unmaps the agent. Threads are stopped for some tenths of a millisecond. It works as well if the collector is \
+gone, on a recording of 'highwater record --pid', which ends, and on a child that an attached process has forked.")]
+pub struct Detach {
+    #[command(flatten)]
+    choice: ProcessChoice,
+    /// Print one JSON document ("schema": 2) instead of text
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    socket: CollectorSocket,
+}
+
+impl Detach {
+    /// Detaches.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let pid = self.choice.outside()?;
+        // What cannot be detached stays known.
+        if attaching::plan(pid)?.has_leftover() {
+            self.tell_collector(pid)?;
+        }
+        let detached = attaching::detach(pid).map_err(Failure::fault)?;
+        if self.json {
+            return output.json(json!({
+                "schema": json::SCHEMA,
+                "command": "detach",
+                "pid": pid,
+                "name": name_of(pid),
+                "functions": detached.stop.changed,
+                "threads": detached.stop.threads,
+                "pause_ns": nanoseconds(detached.stop.pause),
+                "is_unmapped": detached.is_unmapped,
+            }));
+        }
+        output.line(&format!("{} ({pid}): {}", name_of(pid), attaching::detached_in_words(&detached)))
+    }
+
+    /// The collector forgets the process. Without a collector there is nothing to forget.
+    fn tell_collector(&self, pid: u32) -> Result<(), Failure> {
+        match CollectorClient::connect(&self.socket.path()?).and_then(|mut client| client.detach(pid)) {
+            Ok(_) | Err(CollectorError::Nobody(_)) => {}
+            // The process comes first.
+            Err(problem) => warn(&format!("the collector was not told: {problem}")),
+        }
+        Ok(())
+    }
+}
