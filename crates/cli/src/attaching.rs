@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// How long it is tried again, if the process is busy in a way that passes.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long to wait for a sign that a process is read by another command. Readers give many a second.
+pub const SIGN_PATIENCE: Duration = Duration::from_millis(1500);
 const PAUSE_BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
 /// What would be done with a process. Nothing is touched.
@@ -26,17 +28,9 @@ pub fn already_attached(pid: u32) -> Failure {
     Failure::fault(AttachError::AlreadyAttached(pid.cast_signed()))
 }
 
-/// Puts the agent into a process, with the first of the layouts that has room in its address space. `configure` completes what the agent finds when it begins.
+/// Puts the agent into a process, with the first of the layouts that has room in its address space. `configure` completes what the agent finds when it begins. With
+/// `replace`, an attach whose reader is gone is ended first.
 pub fn attach(
-    pid: u32,
-    layouts: &[AttachLayout],
-    configure: impl FnMut(&mut AttachHeader),
-) -> Result<AttachedProcess, Failure> {
-    attach_anew(pid, layouts, false, configure)
-}
-
-/// The same. With `replace`, an attach that still records is ended first.
-pub fn attach_anew(
     pid: u32,
     layouts: &[AttachLayout],
     replace: bool,

@@ -217,9 +217,7 @@ fn what_cannot_be_attached_to_is_refused_in_one_line() {
     let collector = Collector::new();
     // A zombie: its parent does not ask.
     let mut zombie = Command::new("true").spawn().unwrap();
-    wait_for("the zombie", || {
-        std::fs::read_to_string(format!("/proc/{}/stat", zombie.id())).unwrap().contains(") Z ")
-    });
+    wait_for("the zombie", || std::fs::read_to_string(format!("/proc/{}/stat", zombie.id())).unwrap().contains(") Z "));
     refused(&collector.highwater(&format!("attach --pid {}", zombie.id())), "zombie");
     zombie.wait().unwrap();
     let holder = plain("holder");

@@ -233,7 +233,7 @@ fn a_recording_has_breakdowns_and_says_if_the_highest_rss_has_none() {
     holder.tell("release");
     holder.tell("trim");
     // On a busy machine the recorder looks less often; it needs the time for one more look.
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    std::thread::sleep(std::time::Duration::from_secs(6));
     holder.finish();
     let rss = |options: &[&str]| {
         let mut command = Command::new(HIGHWATER);

@@ -336,17 +336,8 @@ impl ProcessRecording {
         if ended && self.exit_time.is_none() {
             self.exit_time = Some(self.stamps.now());
         }
-        if let Some(mut held) = self.held.take() {
-            let (mut rings, shared) = (std::mem::take(&mut self.rings), Arc::clone(&self.shared));
-            let round = rings.round(&shared, now, &mut held);
-            self.rings = rings;
-            if ended || held.are_too_many() {
-                self.pass_on_held(held);
-            } else {
-                self.held = Some(held);
-            }
-            self.missed_and_dropped(round.dropped);
-            return round.bytes;
+        if self.held.is_some() {
+            return self.round_of_held(now);
         }
         let resident = if ended { None } else { self.resident.due() };
         self.takes_plain = self.file.is_some()

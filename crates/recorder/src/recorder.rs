@@ -107,6 +107,8 @@ pub struct Recorder {
     nap: Duration,
     /// Consecutive rounds that read little.
     quiet_rounds: u32,
+    /// Whether the main program ran already when its recording began.
+    is_attached: bool,
     to_finisher: Option<Sender<(ProcessRecording, bool)>>,
     finished: Receiver<Finished>,
     ending: usize,
@@ -194,6 +196,7 @@ impl Recorder {
             running: Vec::new(),
             nap: Duration::ZERO,
             quiet_rounds: 0,
+            is_attached: false,
             to_finisher: Some(to_finisher),
             finished,
             ending: 0,
@@ -250,7 +253,8 @@ impl Recorder {
         self.quiet_rounds = if bytes < LITTLE { self.quiet_rounds.saturating_add(1) } else { 0 };
         self.nap = match bytes {
             MUCH.. => Duration::ZERO,
-            _ if self.quiet_rounds <= QUIET_ROUNDS => SHORT_NAP,
+            // A program that was attached to does not wait: what its rings cannot hold is lost.
+            _ if self.quiet_rounds <= QUIET_ROUNDS || self.is_attached => SHORT_NAP,
             _ => LONG_NAP,
         };
         if is_knocking {
@@ -378,7 +382,7 @@ impl Recorder {
     /// [`Recorder::set_older_blocks`].
     pub fn record_attached(&mut self, pid: u32, shared: SessionMemory, counter: Option<Counter>) {
         let _ = self.counter.set(counter);
-        self.main = Some(pid);
+        (self.main, self.is_attached) = (Some(pid), true);
         let executable = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
         let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let arguments = arguments.split(|&byte| byte == 0).map(|text| String::from_utf8_lossy(text).into_owned());

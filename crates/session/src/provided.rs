@@ -4,7 +4,7 @@
 //! it is recorded from outside. If the recorder is in the same group, it makes no difference.
 
 use highwater_shm::ring_v1::RingHeader;
-use highwater_shm::session_v1::{Capacity, HEADER_BYTES, MODULE_BYTES, ring_bytes};
+use highwater_shm::session_v1::{Capacity, HEADER_BYTES, LARGEST_RING, MODULE_BYTES, ring_bytes};
 use highwater_shm::stacks_v1::TrieNode;
 use rustix::fs::FallocateFlags;
 use std::os::fd::OwnedFd;
@@ -30,6 +30,8 @@ pub struct Provided {
     /// Where the session begins in the object.
     start: u64,
     capacity: Capacity,
+    /// Whether large rings are provided as a whole: a program that does not wait for memory loses what it writes beyond it.
+    whole_rings: bool,
     rings: Vec<u64>,
     ring_headers: u64,
     nodes: u64,
@@ -39,12 +41,17 @@ pub struct Provided {
 impl Provided {
     /// For new memory, of which nothing was written yet.
     pub fn new(object: OwnedFd, capacity: Capacity) -> Self {
-        Self::at(object, 0, capacity)
+        Self::at(object, 0, capacity, false)
     }
 
-    /// The same for a session that begins at `start` in the object.
-    pub fn at(object: OwnedFd, start: u64, capacity: Capacity) -> Self {
-        let provided = Self { object, start, capacity, rings: Vec::new(), ring_headers: 0, nodes: 0, modules: 0 };
+    /// The same for a program that was attached to; its session begins at `start` in the object.
+    pub fn attached(object: OwnedFd, start: u64, capacity: Capacity) -> Self {
+        Self::at(object, start, capacity, true)
+    }
+
+    fn at(object: OwnedFd, start: u64, capacity: Capacity, whole_rings: bool) -> Self {
+        let rings = Vec::new();
+        let provided = Self { object, start, capacity, whole_rings, rings, ring_headers: 0, nodes: 0, modules: 0 };
         provided.take(0, HEADER_BYTES);
         provided
     }
@@ -59,7 +66,10 @@ impl Provided {
         for ring in 0..threads as usize {
             let written = used.rings.get(ring).copied().unwrap_or(0);
             let whole = ring_bytes(ring as u32);
-            let wanted = (written.min(whole) + AHEAD).next_multiple_of(PAGE).min(whole);
+            let wanted = match self.whole_rings && whole == LARGEST_RING {
+                true => whole,
+                false => (written.min(whole) + AHEAD).next_multiple_of(PAGE).min(whole),
+            };
             self.rings[ring] = self.grow(capacity.ring_data(ring as u32), self.rings[ring], wanted);
         }
         let all_nodes = u64::from(capacity.nodes) * size_of::<TrieNode>() as u64;

@@ -146,7 +146,7 @@ impl SessionMemory {
             return Err(Refused::NotOurs);
         }
         let object = object.as_fd().try_clone_to_owned().ok();
-        shared.provided = object.map(|object| Box::new(Mutex::new(Provided::at(object, offset, capacity))));
+        shared.provided = object.map(|object| Box::new(Mutex::new(Provided::attached(object, offset, capacity))));
         shared.keep_ahead();
         Ok(shared)
     }

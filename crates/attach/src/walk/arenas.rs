@@ -10,6 +10,7 @@ use crate::target_memory::TargetMemory;
 use crate::threads::read_many;
 use std::io;
 use std::ops::Range;
+use std::time::Instant;
 
 /// Offsets in `struct malloc_state`, the same from glibc 2.35 to 2.41.
 const FAST_BINS: u64 = 0x10;
@@ -25,6 +26,8 @@ const MOST_DATA: u64 = 64 << 20;
 /// Bytes that are copied behind the end of a range: the header of the top chunk.
 const BEHIND: u64 = 32;
 const PAGE: u64 = 4096;
+/// Bytes that are copied before the time is looked at.
+const PART: usize = 1 << 20;
 
 /// Where the C library keeps its state.
 #[derive(Clone, Debug)]
@@ -36,7 +39,7 @@ pub(super) struct HeapLayout {
     data: Range<u64>,
 }
 
-pub(super) fn find_layout(memory: &TargetMemory, space: &AddressSpace, modules: &[TargetModule]) -> Option<HeapLayout> {
+pub(super) fn find_layout(memory: &TargetMemory, modules: &[TargetModule]) -> Option<HeapLayout> {
     for module in modules.iter().filter(|module| {
         !module.is_loader && !module.is_vdso && (module.is_program || module.file_name().starts_with("libc"))
     }) {
@@ -47,7 +50,7 @@ pub(super) fn find_layout(memory: &TargetMemory, space: &AddressSpace, modules: 
                 continue;
             }
             let Ok(data) = memory.read_vec(start, (end - start) as usize) else { continue };
-            if let Some(layout) = layout_in(memory, space, start..end, &data) {
+            if let Some(layout) = layout_in(memory, start..end, &data) {
                 return Some(layout);
             }
         }
@@ -55,7 +58,7 @@ pub(super) fn find_layout(memory: &TargetMemory, space: &AddressSpace, modules: 
     None
 }
 
-fn layout_in(memory: &TargetMemory, space: &AddressSpace, range: Range<u64>, data: &[u8]) -> Option<HeapLayout> {
+fn layout_in(memory: &TargetMemory, range: Range<u64>, data: &[u8]) -> Option<HeapLayout> {
     let word = |address: u64| u64_at(data, (address.checked_sub(range.start)?) as usize);
     let is_empty_bin = |arena: u64, bin: u64| {
         let at = arena + BINS + 16 * bin;
@@ -69,8 +72,9 @@ fn layout_in(memory: &TargetMemory, space: &AddressSpace, range: Range<u64>, dat
             && empty() >= 8
             && ring(memory, arena).is_some()
             && {
+                // Mapped by now: the heap may have grown since the mappings were read.
                 let top = word(arena + TOP).unwrap_or(0);
-                top.is_multiple_of(16) && space.at(top).is_some()
+                top.is_multiple_of(16) && memory.read_u64(top).is_ok()
             }
     })?;
     // `tcache_bins`, `tcache_max_bytes`, `tcache_count`.
@@ -152,16 +156,17 @@ pub(super) struct CopiedSpan {
 }
 
 impl HeapCopy {
-    /// All threads must be stopped.
-    pub(super) fn take(pid: i32, memory: &TargetMemory, layout: &HeapLayout) -> io::Result<Self> {
+    /// All threads must be stopped. Gives up after the deadline, as `TimedOut`.
+    pub(super) fn take(pid: i32, memory: &TargetMemory, layout: &HeapLayout, deadline: Instant) -> io::Result<Self> {
         let mut copy = Self::default();
         for (range, _) in heap_ranges(memory, layout) {
             let mut bytes = vec![0; (range.end - range.start + BEHIND) as usize];
             // Behind the last chunk of a heap that is full there is nothing.
             let mut done = 0;
             while done < bytes.len() {
+                in_time(deadline)?;
                 let at = range.start + done as u64;
-                let wanted = (bytes.len() - done).min(16 << 20);
+                let wanted = (bytes.len() - done).min(PART);
                 let part = at..at + wanted as u64;
                 match read_many(pid, &[part], &mut bytes[done..done + wanted]) {
                     Ok(read) if read > 0 => done += read,
@@ -184,37 +189,58 @@ impl HeapCopy {
             .filter(|word| word >> 48 != 0 && word >> 48 != 0xffff)
             .collect();
         let count = memory.read_u32(layout.parameters - 0x2c)?;
-        copy.mapped = mapped_chunks(pid, count.into())?;
+        copy.mapped = mapped_chunks(pid, count.into(), deadline)?;
         Ok(copy)
     }
 }
 
-/// Chunks with a mapping of their own: pages of anonymous mappings that begin with such a size, until there are as many as glibc counts.
-fn mapped_chunks(pid: i32, count: u64) -> io::Result<Vec<(u64, u64)>> {
-    let mut found = Vec::new();
+fn in_time(deadline: Instant) -> io::Result<()> {
+    if Instant::now() > deadline { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
+}
+
+/// The size of a chunk with a mapping of its own, if these are its first two words and it fits in `room` bytes.
+fn mapped_size(words: &[u8], room: u64) -> Option<u64> {
+    let (before, size) = (u64_at(words, 0)?, u64_at(words, 8)?);
+    let bytes = size & !7;
+    let is_chunk = size & 7 == 2 && bytes.is_multiple_of(PAGE) && (PAGE..=room).contains(&bytes) && before < bytes;
+    is_chunk.then_some(bytes)
+}
+
+/// Chunks with a mapping of their own, as many as glibc counts. The kernel joins neighbours, the new one first: most begin at the start of a mapping, or behind such a
+/// chunk. If that is not all, every page of these mappings is looked at.
+fn mapped_chunks(pid: i32, count: u64, deadline: Instant) -> io::Result<Vec<(u64, u64)>> {
     if count == 0 {
+        return Ok(Vec::new());
+    }
+    let mut mappings = AddressSpace::read(pid)?.mappings;
+    mappings.retain(|mapping| mapping.name.is_empty() && mapping.readable && mapping.writable && !mapping.shared);
+    let mut found = Vec::new();
+    for mapping in &mappings {
+        in_time(deadline)?;
+        let (mut at, mut words) = (mapping.start, [0; 16]);
+        while at < mapping.end
+            && read_many(pid, &[at..at + 16], &mut words).is_ok_and(|read| read == 16)
+            && let Some(bytes) = mapped_size(&words, mapping.end - at)
+        {
+            found.push((at, bytes));
+            at += bytes;
+        }
+    }
+    if found.len() as u64 == count {
         return Ok(found);
     }
-    for mapping in AddressSpace::read(pid)?.mappings {
-        if !mapping.name.is_empty() || !mapping.readable || !mapping.writable || mapping.shared {
-            continue;
-        }
+    found.clear();
+    for mapping in &mappings {
         let mut at = mapping.start;
         while at < mapping.end {
+            in_time(deadline)?;
             let pages = ((mapping.end - at) / PAGE).min(512);
             let heads: Vec<Range<u64>> = (0..pages).map(|page| at + page * PAGE..at + page * PAGE + 16).collect();
             let mut bytes = vec![0; heads.len() * 16];
             let read = read_many(pid, &heads, &mut bytes)?;
             let mut next = at + pages * PAGE;
             for (head, words) in heads.iter().zip(bytes[..read].chunks_exact(16)) {
-                let (before, size) = (u64_at(words, 0).unwrap_or(0), u64_at(words, 8).unwrap_or(0));
-                let bytes = size & !7;
-                if size & 7 == 2
-                    && bytes.is_multiple_of(PAGE)
-                    && bytes >= PAGE
-                    && bytes <= mapping.end - head.start
-                    && before < bytes
-                {
+                if let Some(bytes) = mapped_size(words, mapping.end - head.start) {
                     found.push((head.start, bytes));
                     if found.len() as u64 == count {
                         return Ok(found);

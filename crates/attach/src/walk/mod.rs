@@ -69,6 +69,14 @@ pub enum NotWalkable {
         /// How long that takes.
         estimate: Duration,
     },
+    /// The stop became too long.
+    #[error("copying the heap of process {pid} took longer than {} ms", longest.as_millis())]
+    TooSlow {
+        /// The process.
+        pid: i32,
+        /// What was permitted.
+        longest: Duration,
+    },
     /// A chunk whose size is impossible.
     #[error("the heap of process {pid} is damaged, or not glibc's, at {address:#x}")]
     Broken {
@@ -113,7 +121,7 @@ fn find_heap(pid: i32) -> Result<KnownHeap, NotWalkable> {
     if !modules.iter().any(|module| !module.symbols.find(0, &["_dl_find_object"]).is_empty()) {
         return Err(NotWalkable::UnknownLayout(pid));
     }
-    let layout = arenas::find_layout(&memory, &space, &modules).ok_or(NotWalkable::UnknownLayout(pid))?;
+    let layout = arenas::find_layout(&memory, &modules).ok_or(NotWalkable::UnknownLayout(pid))?;
     let bytes: u64 = arenas::heap_ranges(&memory, &layout).iter().map(|(range, _)| range.end - range.start).sum();
     Ok(KnownHeap { memory, layout, bytes })
 }
@@ -140,11 +148,14 @@ pub fn walk_heap(pid: i32, longest: Duration) -> Result<OlderBlocks, NotWalkable
             Ok(threads) => threads,
             Err(StopFailure::TooLong { .. } | StopFailure::Failed(_)) => return vec![1],
         };
-        let copy = arenas::HeapCopy::take(pid, &memory, &layout);
+        let copy = arenas::HeapCopy::take(pid, &memory, &layout, Instant::now() + longest);
         let at = monotonic_ns();
         let pause = threads.release();
         drop(threads);
         let mut answer = vec![0];
+        if copy.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+            return vec![3];
+        }
         match copy.map_err(|_| 0).and_then(|copy| chunks::read(&copy)) {
             Ok(found) => {
                 for word in [found.cached, pause.as_nanos() as u64, at, 0] {
@@ -170,6 +181,7 @@ pub fn walk_heap(pid: i32, longest: Duration) -> Result<OlderBlocks, NotWalkable
             WorkerEnd::Answer(answer) if answer[0] == 2 => {
                 return Err(NotWalkable::Broken { pid, address: crate::elf::u64_at(&answer, 1).unwrap_or(0) });
             }
+            WorkerEnd::Answer(answer) if answer[0] == 3 => return Err(NotWalkable::TooSlow { pid, longest }),
             _ if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
             _ => return Err(NotWalkable::NotStopped(pid)),
         }

@@ -9,8 +9,8 @@ use crate::print::bytes::counted;
 use crate::size::{parse_sample, parse_sample_rate};
 use clap::Args;
 use highwater_attach::{AttachPlan, NotWalkable, estimate_walk};
-use highwater_collector::protocol::{ProcessState, Which};
 use highwater_collector::CollectorClient;
+use highwater_collector::protocol::{ProcessState, Which};
 use highwater_formats::json;
 use highwater_shm::attach_v1::{AttachLayout, FLAG_CONTENTS, FLAG_LIVE, FLAG_NO_ARGS};
 use highwater_shm::session_v1::Capacity;
@@ -54,9 +54,6 @@ pub struct Attach {
     socket: CollectorSocket,
 }
 
-/// How long to wait for a sign that a process is read by another command. Readers give many a second.
-const SIGN_PATIENCE: Duration = Duration::from_millis(1500);
-
 impl Attach {
     /// Attaches, or says what that would do.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
@@ -76,7 +73,7 @@ impl Attach {
             drop(plan);
             return self.tell_of_known(pid, output);
         }
-        if is_attached && plan.has_reader(SIGN_PATIENCE) {
+        if is_attached && plan.has_reader(attaching::SIGN_PATIENCE) {
             return Err(attaching::already_attached(pid));
         }
         drop(plan);
@@ -98,7 +95,7 @@ impl Attach {
             .collect();
         let flags = [(self.no_args, FLAG_NO_ARGS), (self.allow_contents, FLAG_CONTENTS)];
         let flags = flags.iter().filter(|(wanted, _)| *wanted).fold(FLAG_LIVE, |flags, (_, flag)| flags | flag);
-        attaching::attach_anew(pid, &layouts, replace, |header| {
+        attaching::attach(pid, &layouts, replace, |header| {
             header.sample_bytes = self.sample_rate.unwrap_or(self.sample);
             header.flags |= flags;
         })

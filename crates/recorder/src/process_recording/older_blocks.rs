@@ -7,12 +7,16 @@ use crate::rings::RecordSink;
 use highwater_model::{Event, EventKind, FrameText, Nanos, Placement, StackId, TagId, ThreadId, Weight};
 use highwater_session::{Stamps, monotonic_ns};
 use rustc_hash::FxHashSet;
+use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 
 /// The name in place of a stack.
 pub const BEFORE_ATTACH: &str = "[allocated before attach]";
 /// The number of records that wait at most: 200 MB. A program that writes more while its heap is read is recorded without its older blocks.
 const MOST_HELD: usize = 4 << 20;
+/// The number of events that are written before rings are read again.
+const SLICE: usize = 1 << 14;
 
 enum HeldRecord {
     Allocate(RecordedBlock),
@@ -23,23 +27,23 @@ enum HeldRecord {
 
 /// Records in the order of their stamps, with stamp and ring.
 #[derive(Default)]
-pub(super) struct HeldRecords(Vec<(u64, u32, HeldRecord)>);
+pub(super) struct HeldRecords(VecDeque<(u64, u32, HeldRecord)>);
 
 impl RecordSink for HeldRecords {
     fn allocate(&mut self, stamp: u64, ring: u32, block: &RecordedBlock) {
-        self.0.push((stamp, ring, HeldRecord::Allocate(*block)));
+        self.0.push_back((stamp, ring, HeldRecord::Allocate(*block)));
     }
 
     fn free(&mut self, stamp: u64, ring: u32, address: u64) {
-        self.0.push((stamp, ring, HeldRecord::Free(address)));
+        self.0.push_back((stamp, ring, HeldRecord::Free(address)));
     }
 
     fn free_by(&mut self, stamp: u64, ring: u32, address: u64, node: u32) {
-        self.0.push((stamp, ring, HeldRecord::FreeBy(address, node)));
+        self.0.push_back((stamp, ring, HeldRecord::FreeBy(address, node)));
     }
 
     fn other(&mut self, stamp: u64, ring: u32, record: RingRecord) {
-        self.0.push((stamp, ring, HeldRecord::Other(Box::new(record))));
+        self.0.push_back((stamp, ring, HeldRecord::Other(Box::new(record))));
     }
 }
 
@@ -85,26 +89,59 @@ impl ProcessRecording {
         self.older_stack = Some(stack);
         self.catalog.name_thread(ThreadId::UNKNOWN, "[before attach]");
         let (mut count, mut bytes) = (0, 0u64);
+        self.held = Some(held);
         for (address, size) in heap.filter(|(address, _)| !known.contains(address)) {
             let place = Placement { address, size, stack, tag: TagId::NONE, surplus: 0, weight: Weight::ONE };
             self.push(Nanos(0), ThreadId::UNKNOWN, EventKind::Allocate(place));
             (count, bytes) = (count + 1, bytes.saturating_add(size));
+            if count % SLICE as u64 == 0 {
+                self.hold(Some(self.stamps.settled()));
+            }
         }
-        self.pass_on_held(held);
+        self.pass_on_held(false);
         Some((count, bytes))
     }
 
-    /// The same without any older block.
-    pub(super) fn pass_on_held(&mut self, held: HeldRecords) {
-        for (stamp, ring, record) in held.0 {
-            match record {
-                HeldRecord::Allocate(block) => self.allocate(stamp, ring, &block),
-                HeldRecord::Free(address) => self.free(stamp, ring, address),
-                HeldRecord::FreeBy(address, node) => self.free_by(stamp, ring, address, node),
-                HeldRecord::Other(record) => self.other(stamp, ring, *record),
+    /// Reads the records written since the last round; they wait. Returns their size in bytes.
+    fn hold(&mut self, until: Option<u64>) -> u64 {
+        let Some(mut held) = self.held.take() else { return 0 };
+        let (mut rings, shared) = (std::mem::take(&mut self.rings), Arc::clone(&self.shared));
+        let round = rings.round(&shared, until, &mut held);
+        self.rings = rings;
+        self.held = Some(held);
+        self.missed_and_dropped(round.dropped);
+        round.bytes
+    }
+
+    /// A round while records wait.
+    pub(super) fn round_of_held(&mut self, until: Option<u64>) -> u64 {
+        let bytes = self.hold(until);
+        if until.is_none() || self.held.as_ref().is_some_and(HeldRecords::are_too_many) {
+            self.pass_on_held(until.is_none());
+        }
+        bytes
+    }
+
+    /// No record waits any more. The program goes on meanwhile, and its rings must not fill: they are read after every slice.
+    fn pass_on_held(&mut self, has_ended: bool) {
+        while let Some(held) = &mut self.held {
+            let slice: Vec<_> = held.0.drain(..held.0.len().min(SLICE)).collect();
+            if slice.is_empty() {
+                self.held = None;
+            }
+            for (stamp, ring, record) in slice {
+                match record {
+                    HeldRecord::Allocate(block) => self.allocate(stamp, ring, &block),
+                    HeldRecord::Free(address) => self.free(stamp, ring, address),
+                    HeldRecord::FreeBy(address, node) => self.free_by(stamp, ring, address, node),
+                    HeldRecord::Other(record) => self.other(stamp, ring, *record),
+                }
+            }
+            self.hand_over();
+            if !has_ended && self.held.as_ref().is_some_and(|held| !held.are_too_many()) {
+                self.hold(Some(self.stamps.settled()));
             }
         }
-        self.hand_over();
     }
 
     /// A block that the heap had before its record was there: it was not older. Its record comes now, so that of the older one goes.

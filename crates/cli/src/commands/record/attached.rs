@@ -40,7 +40,8 @@ impl Record {
         let pid = self.process.outside()?;
         // A process that cannot be attached to is refused before a file is made.
         let plan = attaching::plan(pid)?;
-        if plan.is_attached() {
+        let is_attached = plan.is_attached();
+        if is_attached && plan.has_reader(attaching::SIGN_PATIENCE) {
             return Err(attaching::already_attached(pid));
         }
         drop(plan);
@@ -51,7 +52,7 @@ impl Record {
         let exact = options.sample_rate.is_none();
         let begun = self.recorder(options, to).and_then(|recorder| {
             let signals = Signals::catch().map_err(|error| Failure::fault(reason(&error)))?;
-            Ok((recorder, signals, self.attach(pid)?))
+            Ok((recorder, signals, self.attach(pid, is_attached)?))
         });
         let (mut recorder, signals, attached) = begun.inspect_err(|_| remove_if_empty(file.as_ref()))?;
         let began = Instant::now();
@@ -92,9 +93,10 @@ impl Record {
         }
     }
 
-    fn attach(&self, pid: u32) -> Result<AttachedProcess, Failure> {
+    fn attach(&self, pid: u32, replace: bool) -> Result<AttachedProcess, Failure> {
         let sample_bytes = self.sample_rate();
-        attaching::attach(pid, &Capacity::CHOICES.map(AttachLayout::for_recording), |header| {
+        let layouts = Capacity::CHOICES.map(AttachLayout::for_recording);
+        attaching::attach(pid, &layouts, replace, |header| {
             header.sample_bytes = sample_bytes.unwrap_or(0);
             header.flags |= if self.free_stacks { FLAG_FREE_STACKS } else { 0 };
         })
@@ -185,12 +187,13 @@ fn take_older(recorder: &mut Recorder, read: Result<OlderBlocks, NotWalkable>) {
         }
         Err(error) => {
             without_older(recorder, &error);
-            let more = match &error {
-                NotWalkable::TooLarge { estimate, .. } => {
-                    format!("; --pause {}ms permits that", estimate.as_millis() + 1)
-                }
-                _ => String::new(),
+            let permitted = match &error {
+                NotWalkable::TooLarge { estimate, .. } => Some(*estimate * 3 / 2),
+                NotWalkable::TooSlow { longest, .. } => Some(*longest * 4),
+                _ => None,
             };
+            let more = permitted
+                .map_or_else(String::new, |time| format!("; '--pause {}ms' permits more", time.as_millis() + 1));
             say(&format!("blocks from before are not known: {error}{more}"));
         }
     }
