@@ -154,7 +154,9 @@ fn a_collector_that_is_killed_leaves_the_program_right() {
     goes_on(&mut program);
     let process = collector.process(pid);
     assert!(process["live_blocks"].as_u64().unwrap() > 0 && process["state"] == "live", "{process}");
-    assert_eq!(maps(pid).lines().filter(|line| line.contains("highwater-attach")).count(), 1, "{}", maps(pid));
+    // A thread may have been inside of the old agent.
+    let objects = maps(pid).lines().filter(|line| line.contains("highwater-attach")).count();
+    assert!((1..=2).contains(&objects), "{}", maps(pid));
     collector.highwater(&format!("detach --pid {pid}")).succeeded();
     goes_on(&mut program);
 }
