@@ -17,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long to wait for a sign that a process is read by another command. Readers give many a second.
 pub const SIGN_PATIENCE: Duration = Duration::from_millis(1500);
 const PAUSE_BETWEEN_TRIES: Duration = Duration::from_millis(20);
+/// How often it is tried to unmap an agent that a thread was in.
+const TRIES_TO_UNMAP: u32 = 3;
 
 /// What would be done with a process. Nothing is touched.
 pub fn plan(pid: u32) -> Result<AttachPlan, Failure> {
@@ -60,9 +62,26 @@ pub fn attach(
     Err(Failure::fault(last.unwrap_or(AttachError::BadImage)))
 }
 
-/// Makes a process as it was.
+/// Makes a process as it was. A thread that was inside of the agent has left it a moment later: then the agent's memory is unmapped as well.
 pub fn detach(pid: u32) -> Result<Detached, AttachError> {
-    again(|| highwater_attach::detach(number(pid)?, &DetachOptions::default()))
+    let detach = || again(|| highwater_attach::detach(number(pid)?, &DetachOptions::default()));
+    let mut detached = detach()?;
+    for _ in 0..TRIES_TO_UNMAP {
+        if detached.is_unmapped {
+            break;
+        }
+        std::thread::sleep(PAUSE_BETWEEN_TRIES);
+        match detach() {
+            Ok(later) => {
+                detached.is_unmapped = later.is_unmapped;
+                detached.stop.pause = detached.stop.pause.max(later.stop.pause);
+            }
+            Err(AttachError::NotAttached(_)) => detached.is_unmapped = true,
+            // Its functions are restored.
+            Err(_) => break,
+        }
+    }
+    Ok(detached)
 }
 
 /// A stop, in milliseconds: `0.21 ms`.

@@ -53,6 +53,15 @@ fn code_of_libc(pid: u32) -> Vec<u8> {
     bytes
 }
 
+/// Whether the agent is unmapped, if `detach` said so. Else old words on a stack looked like addresses of it: its memory stays, inert.
+#[track_caller]
+fn is_unmapped_if_it_said_so(said: &str, pid: u32) {
+    assert!(said.contains("detached; threads were stopped for"), "{said}");
+    let stays = said.contains("unused memory of the agent stays");
+    assert!(stays || said.contains("nothing stays in it"), "{said}");
+    assert_eq!(maps(pid).contains("highwater-attach"), stays, "{said}{}", maps(pid));
+}
+
 /// A command that must say no: one line, exit code 1.
 #[track_caller]
 fn refused(ended: &Ended, words: &str) {
@@ -102,13 +111,13 @@ fn what_a_process_allocates_since_is_what_the_snapshot_shows() {
     assert!(again.contains("attached to already"), "{again}");
     assert_eq!(collector.function(pid, "keep_in_thread"), (150, 15_000));
     let said = collector.highwater(&format!("detach --pid {pid}")).succeeded().stdout_text();
-    assert!(said.contains("detached"), "{said}");
+    is_unmapped_if_it_said_so(&said, pid);
     assert_eq!(collector.process(pid), Value::Null);
     assert!(code_of_libc(pid) == code, "a function is not restored");
-    assert!(!maps(pid).contains("highwater"), "{}", maps(pid));
     assert_eq!(holder.holds("keep 10 10"), (415, 125_100));
-    refused(&collector.highwater(&format!("detach --pid {pid}")), "nothing of Highwater's");
     holder.finish();
+    let never = plain("holder");
+    refused(&collector.highwater(&format!("detach --pid {}", never.pid)), "nothing of Highwater's");
 }
 
 #[test]
@@ -145,7 +154,9 @@ fn a_collector_that_is_killed_leaves_the_program_right() {
     goes_on(&mut program);
     let process = collector.process(pid);
     assert!(process["live_blocks"].as_u64().unwrap() > 0 && process["state"] == "live", "{process}");
-    assert_eq!(maps(pid).lines().filter(|line| line.contains("highwater-attach")).count(), 1, "{}", maps(pid));
+    // A thread may have been inside of the old agent.
+    let objects = maps(pid).lines().filter(|line| line.contains("highwater-attach")).count();
+    assert!((1..=2).contains(&objects), "{}", maps(pid));
     collector.highwater(&format!("detach --pid {pid}")).succeeded();
     goes_on(&mut program);
 }
@@ -176,7 +187,8 @@ fn a_process_that_ends_or_executes_another_program_is_gone() {
     let pid = holder.pid;
     collector.highwater(&format!("attach --pid {pid}")).succeeded();
     holder.tell("keep 100 100");
-    holder.tell("exec /bin/cat");
+    // It says its number when it begins.
+    assert_eq!(holder.tell(&format!("exec {}", programs::c("holder").display())), format!("pid {pid}"));
     wait_for("the other program", || collector.process(pid)["state"] == "exited");
     // What it held then.
     assert_eq!(collector.function(pid, "keep_blocks"), (100, 10_000));
@@ -324,10 +336,10 @@ fn redis_answers_rightly_before_while_and_after() {
         let snapshot = collector.json(&format!("snapshot --pid {pid} --by function"));
         assert!(snapshot["totals"]["allocations"].as_u64().unwrap() > 400, "{snapshot}");
         assert_eq!(snapshot["cut"]["verified"], true, "{snapshot}");
-        collector.highwater(&format!("detach --pid {pid}")).succeeded();
+        let said = collector.highwater(&format!("detach --pid {pid}")).succeeded().stdout_text();
+        is_unmapped_if_it_said_so(&said, pid);
         more(500);
         stop.store(true, Ordering::Relaxed);
         client.join().unwrap().unwrap();
     });
-    assert!(!maps(pid).contains("highwater-attach"), "{}", maps(pid));
 }

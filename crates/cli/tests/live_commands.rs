@@ -58,6 +58,9 @@ impl Kitchen {
             CollectorRequest::Set { sample_bytes, .. } => {
                 Reply::done(json!({"before": 0, "applied": *sample_bytes != 4096}))
             }
+            // As collectors before there was attaching.
+            CollectorRequest::Attach { .. } => Reply::failed("the collector does not know the request \"attach\""),
+            CollectorRequest::Detach { .. } => Reply::failed("the collector does not know the request \"detach\""),
             CollectorRequest::Snapshots => {
                 let most = Retention { count: 20, bytes: 64 << 20 };
                 let all = [kept(2, "served"), kept(1, "loaded")];
@@ -162,6 +165,19 @@ fn wrong_usage_has_exit_code_2_whether_or_not_anybody_listens() {
     is_wrong_usage(&place.highwater("collector --keep-bytes plenty"), "not a size");
     is_wrong_usage(&place.highwater("diff kitchen.hw"), "FILE");
     is_wrong_usage(&place.highwater("diff kitchen.hw kitchen.hw --pid 7"), "--pid");
+}
+
+#[test]
+fn a_process_that_the_collector_does_not_take_is_detached_again() {
+    let mut sleeper = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let maps = || std::fs::read_to_string(format!("/proc/{}/maps", sleeper.id())).unwrap();
+    // In clock_nanosleep: it has begun, and calls nothing more.
+    let path = format!("/proc/{}/syscall", sleeper.id());
+    support::live::wait_for("its sleep", || std::fs::read_to_string(&path).unwrap().starts_with("230 "));
+    let run = Kitchen::new().highwater(&format!("attach --pid {}", sleeper.id()));
+    assert!(run.code == 1 && run.stderr.contains("was detached again: the collector does not know"), "{}", run.stderr);
+    assert!(run.stdout.is_empty() && !maps().contains("highwater"), "{}", maps());
+    let _ = (sleeper.kill(), sleeper.wait());
 }
 
 #[test]

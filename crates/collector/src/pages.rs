@@ -74,8 +74,10 @@ pub fn read_pages(subject: SnapshotSubject<'_>, detail: PageDetail) -> Result<Re
 
 /// Whether the table has every live block of the process.
 pub fn knows_every_block(table: &LiveTable, cut: &CutInfo) -> bool {
-    // Without usable sizes only a part of the program reports its blocks, such as its Rust code. Blocks that were born before a fork are in the parent's table.
+    // Without usable sizes only a part of the program reports its blocks, such as its Rust code. Blocks that were born before a fork are in the parent's table,
+    // and those that were born before an attach in none.
     table.has_flag(FLAG_USABLE_SIZES)
+        && !table.is_attached()
         && !table.has_flag(FLAG_FORKED)
         && table.rates().iter().all(|&rate| rate == 0)
         && table.session().header().missed.load(Ordering::Relaxed) == 0

@@ -103,6 +103,9 @@ impl Process {
     /// Notes that it is gone, or runs another program.
     pub fn note_gone(&self) {
         self.gone.get_or_init(|| {
+            if let Some(attached) = &self.attached {
+                attached.give_back();
+            }
             self.add_last_reading();
             Gone { at: self.table.stamps().now(), unix_ns: unix_ns() }
         });

@@ -98,6 +98,8 @@ impl CollectorService {
         }
         let about = ProcessIdentity::found(pid);
         let about = if table.has_flag(FLAG_NO_ARGS) { about.without_arguments() } else { about };
+        // An agent that was replaced has not exited.
+        self.registry().forget_attached(pid);
         Ok(self.add(Process::attached(about, table, memory), "was attached to"))
     }
 

@@ -174,6 +174,11 @@ impl LiveTable {
         self.name
     }
 
+    /// Whether an agent keeps it that was injected while the process ran.
+    pub fn is_attached(&self) -> bool {
+        self.name == OBJECT_NAME
+    }
+
     /// The control page.
     pub fn control(&self) -> &ControlPage {
         // SAFETY: a control page is atomics.

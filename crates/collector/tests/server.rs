@@ -176,7 +176,9 @@ fn an_unknown_process_is_refused() {
     let own = std::process::id();
     assert_eq!(
         failure(client.snapshot(own, Detail::Sites, None)),
-        format!("no process {own} is registered; start it with 'highwater run', or call highwater::live() in it")
+        format!(
+            "no process {own} is registered; 'highwater attach --pid {own}' attaches to it, 'highwater run' starts one that is"
+        )
     );
     assert_eq!(failure(client.snapshot(999_999_999, Detail::Sites, None)), "there is no process 999999999");
     let ask = |text: &str| {

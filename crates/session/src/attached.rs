@@ -31,6 +31,8 @@ pub struct AttachedMemory {
     layout: AttachLayout,
     /// Private memory below this offset was allocated.
     provided: AtomicU64,
+    /// Private memory beyond this offset is not allocated here.
+    limit: AtomicU64,
 }
 
 // SAFETY: everything in the mapping is reached through atomics.
@@ -78,7 +80,7 @@ impl AttachedMemory {
         let base = unsafe {
             rustix::mm::mmap(std::ptr::null_mut(), SESSION as usize, protection, MapFlags::SHARED, &object, 0)?
         };
-        Ok(Self { object, base: base.cast(), layout, provided: AtomicU64::new(0) })
+        Ok(Self { object, base: base.cast(), layout, provided: AtomicU64::new(0), limit: AtomicU64::new(u64::MAX) })
     }
 
     /// The page that reader and agent share.
@@ -156,6 +158,11 @@ impl AttachedMemory {
         self.keep_private_ahead();
     }
 
+    /// Limits the private memory that is allocated ahead. The process says how much it uses, and may say anything: what is beyond the limit it takes itself.
+    pub fn limit_private(&self, bytes: u64) {
+        self.limit.store(bytes, Ordering::Relaxed);
+    }
+
     /// Tells the agent that the process has unloaded a module.
     pub fn note_unload(&self) {
         self.page().unloads.fetch_add(1, Ordering::Release);
@@ -196,13 +203,19 @@ impl AttachedMemory {
     fn keep_private_ahead(&self) {
         let page = self.page();
         let used = page.private_used.load(Ordering::Relaxed).min(self.layout.private_bytes);
-        let wanted = (used + PRIVATE_AHEAD).min(self.layout.private_bytes);
+        let wanted = (used + PRIVATE_AHEAD).min(self.layout.private_bytes).min(self.limit.load(Ordering::Relaxed));
         let provided = self.provided.load(Ordering::Relaxed);
         if wanted > provided {
             self.allocate(self.layout.private + provided, wanted - provided);
             self.provided.store(wanted, Ordering::Relaxed);
             page.private_provided.store(wanted, Ordering::Release);
         }
+    }
+
+    /// Gives the agent's private memory back: the process is gone, and only its table is read any more.
+    pub fn give_back_private(&self) {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let _ = rustix::fs::fallocate(&self.object, flags, self.layout.private, self.layout.private_bytes);
     }
 
     /// Allocates a part of the object. If that fails, the process takes the memory itself, as soon as the agent writes there.

@@ -22,10 +22,10 @@ use std::time::Duration;
 /// The arguments of `highwater attach`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  highwater attach --pid 4711              then: highwater snapshot --pid 4711
-  highwater attach --name server --dry-run what would be done, and how long threads would be stopped
+  highwater attach --pid 4711                   then: highwater snapshot --pid 4711
+  highwater attach --name server --dry-run      what would be done, and how long threads would be stopped
   highwater attach --pid 4711 --sample 512KiB   estimates, for less time
-  highwater detach --pid 4711              leaves the process as it was
+  highwater detach --pid 4711                   leaves the process as it was
 
 No library is loaded into the process and no function of it is called. Its threads are stopped once, for some tenths of a millisecond. Blocks from \
 before are in no figure. A collector is started if none listens; if it ends, recording ends after 10 seconds and the process goes on.")]
@@ -78,7 +78,10 @@ impl Attach {
         }
         drop(plan);
         let attached = self.attach(pid, is_attached)?;
-        if let Err(problem) = client.attach(pid, attached.layout, attached.attached.object.as_fd()) {
+        // A connection anew: the collector closes one that was silent for long.
+        let handed_over = CollectorClient::connect(&socket)
+            .and_then(|mut client| client.attach(pid, attached.layout, attached.attached.object.as_fd()));
+        if let Err(problem) = handed_over {
             if let Err(failure) = attached.detach() {
                 warn(failure.line().unwrap_or_default());
             }
@@ -162,7 +165,7 @@ impl Attach {
             output.line(&format!(
                 "  hooks    {functions} of {}: {}",
                 allocator.module,
-                allocator.functions.join(", ")
+                functions_in_words(&allocator.functions)
             ))?;
             if !allocator.probed.is_empty() {
                 output.line(&format!("           probes of another tool stay on {}", allocator.probed.join(", ")))?;

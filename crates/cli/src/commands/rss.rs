@@ -40,7 +40,7 @@ use std::sync::Arc;
   highwater rss --pid 4711 --json | jq '.rows[] | {name, resident_bytes}'
 
 Pages are read from outside: the process is not stopped, and nothing in it changes. Blocks are known of a process that was started with
-'highwater run'; of any other, rows add up but sites are not known. The process must be yours, or you must be root.")]
+'highwater run', and those since then of one that 'highwater attach' attached to; of any other, rows add up but sites are not known. The process must be yours, or you must be root.")]
 pub struct Rss {
     /// A recording or snapshot (.hw) instead of a live process
     #[arg(value_name = "FILE", conflicts_with_all = ["pid", "name"])]
