@@ -187,7 +187,8 @@ fn a_process_of_another_user_and_one_that_is_not_dumpable() {
     }
     let target = Target::churn(1, 0);
     let copy = std::env::temp_dir().join(format!("highwater-refusals-{}", std::process::id()));
-    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    // Not by this process: another test may start a program while it is open for writing, which would keep it busy.
+    assert!(Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&copy).status().unwrap().success());
     let output = Command::new(&copy)
         .args(["says", "--exact", "--nocapture", "--ignored"])
         .env("SAYS", target.pid().to_string())
