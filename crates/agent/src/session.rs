@@ -561,9 +561,15 @@ pub fn begin_attached(
     page: &highwater_shm::attach_v1::AttachPage,
 ) -> AgentMode {
     use highwater_shm::attach_v1::SESSION as SESSION_AT;
+    /// Some milliseconds, once.
+    const MOST_SPINS: u32 = 1 << 17;
     if BEGINNING.swap(true, Ordering::Acquire) {
-        // Another thread is in here.
-        return AgentMode::Off;
+        // Another thread is in here. A call that is passed on meanwhile would be missing.
+        let is_done = |_: &u32| {
+            core::hint::spin_loop();
+            mode() != AgentMode::New
+        };
+        return if (0..MOST_SPINS).find(is_done).is_some() { mode() } else { AgentMode::Off };
     }
     if mode() != AgentMode::New {
         BEGINNING.store(false, Ordering::Release);

@@ -260,6 +260,31 @@ fn unknown_older_blocks_are_counted_and_never_leaks() {
     assert_eq!(recording.of_function("[allocated before attach]"), Counts::default());
 }
 
+/// The program is at a path that only its container has.
+#[test]
+fn names_are_found_in_containers() {
+    if !rustix::process::geteuid().is_root() {
+        println!("short: only root can mount a file system");
+        return;
+    }
+    let place = Place::new();
+    let inside = place.file("inside");
+    std::fs::create_dir(&inside).unwrap();
+    let mut command = Command::new("unshare");
+    let script = "mount -t tmpfs none inside && cp \"$1\" inside/program && exec inside/program";
+    command.args(["--mount", "sh", "-c", script, "sh"]).arg(programs::c("attachable")).current_dir(place.path());
+    let mut target = Target::of(command);
+    assert!(!inside.join("program").exists());
+    let mut attached = Attached::to(&place, target.pid(), &[]);
+    attached.until("from before (");
+    assert_eq!(target.order("w"), "worked\n");
+    // It is gone before its names are looked for.
+    target.ends();
+    attached.finish();
+    let recording = Recording::read(&place);
+    assert!(recording.of_function("allocated_after").allocations > 0);
+}
+
 /// A recorder that is killed leaves a process that works, and that can be recorded again.
 #[test]
 fn a_killed_recorder_does_no_harm() {

@@ -25,13 +25,14 @@ use highwater_session::SessionNames;
 use highwater_session::Stamps;
 use highwater_session::{Reason, UnrecordedPrograms};
 use highwater_store::{StepWriter, Written, is_special, rename_without_replacing};
-use highwater_symbols::{Symbolized, Symbolizer, add_type_facts, resolve_frames};
+use highwater_symbols::{Symbolized, Symbolizer, add_type_facts, foreign_root, resolve_frames};
 use older_blocks::HeldRecords;
 use resident_memory::GaugeNames;
 use rustc_hash::FxHashMap;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -123,6 +124,8 @@ pub struct ProcessRecording {
     note: Option<String>,
     inherited_frees: u64,
     lives_on: bool,
+    /// The root of its container, and the namespace that keeps it mounted until names are found, also if the process has ended.
+    root: Option<(File, File)>,
     /// Programs that it started, and that reported that they are not recorded.
     unrecorded: UnrecordedPrograms,
     /// The tag of mappings.
@@ -203,6 +206,8 @@ impl ProcessRecording {
         let resident = Resident::of(about.pid, about.rss_every);
         let breakdowns = Breakdowns::of(about.pid, about.rss_every, to.breakdown_worker);
         let (names, perf_map) = (SessionNames::of_process(about.pid), PerfMapFile::of(about.pid));
+        let namespace = || File::open(format!("/proc/{}/ns/mnt", about.pid)).ok();
+        let root = foreign_root(about.pid).and_then(|root| File::open(root).ok().zip(namespace()));
         let mut recording = Self {
             about,
             path,
@@ -242,6 +247,7 @@ impl ProcessRecording {
             note: None,
             inherited_frees: 0,
             lives_on: false,
+            root,
             unrecorded: UnrecordedPrograms::default(),
             tag,
         };
@@ -516,7 +522,9 @@ impl ProcessRecording {
         let header = self.shared.header();
         let cut = header.cut_stacks.load(Ordering::Relaxed).saturating_add(header.lost_nodes.load(Ordering::Relaxed));
         self.names.read_perf_map(&mut self.perf_map, &self.shared, &mut self.catalog, true);
+        symbolizer.set_root(self.root.as_ref().map(|(root, _)| format!("/proc/self/fd/{}", root.as_raw_fd()).into()));
         let symbols = self.find_names(symbolizer);
+        symbolizer.set_root(None);
         let (ended, unrecorded) = (self.ended(), self.unrecorded());
         self.source.duration = self.last_time.max(self.last_held(ended));
         self.source.notes = self.note.take().into_iter().chain(unrecorded.sentences()).collect();

@@ -96,4 +96,4 @@ pub use error::SymbolError;
 #[cfg(feature = "names")]
 pub use module::{ModuleSymbols, SourceFrame, TypeSize};
 #[cfg(feature = "names")]
-pub use symbolizer::{ModuleMapping, Symbolizer};
+pub use symbolizer::{ModuleMapping, Symbolizer, foreign_root};

@@ -30,6 +30,7 @@ pub struct ModuleMapping<'a> {
 pub struct Symbolizer {
     search: DebugSearch,
     cache: Option<NameCache>,
+    root: Option<PathBuf>,
     modules: HashMap<ModuleKey, Result<ModuleSymbols, SymbolError>>,
 }
 
@@ -79,12 +80,22 @@ impl Symbolizer {
         self.modules.clear();
     }
 
+    /// Looks for modules below this folder, too: the root of the container that their process is in.
+    pub fn set_root(&mut self, root: Option<PathBuf>) {
+        if root != self.root {
+            self.modules.retain(|_, opened| opened.is_ok());
+            self.root = root;
+        }
+    }
+
     /// The symbols of a module, placed at these addresses until the next call.
     pub fn module(&mut self, mapping: &ModuleMapping<'_>) -> Result<&mut ModuleSymbols, SymbolError> {
         let key = ModuleKey { path: mapping.path.to_owned(), build_id: mapping.build_id.to_owned() };
         let opened = match self.modules.entry(key) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(vacant) => vacant.insert(open_module(mapping, &mut self.search, self.cache.as_ref())),
+            Entry::Vacant(vacant) => {
+                vacant.insert(open_module(mapping, self.root.as_deref(), &mut self.search, self.cache.as_ref()))
+            }
         };
         let module = opened.as_mut().map_err(|error| error.clone())?;
         if !module.set_mapping(mapping.start, mapping.file_offset) {
@@ -100,12 +111,31 @@ impl Drop for Symbolizer {
     }
 }
 
+/// The root of a process's file system, if that is not ours: the process is in a container, or chrooted.
+pub fn foreign_root(pid: u32) -> Option<PathBuf> {
+    let of = |process: &str, part: &str| std::fs::read_link(format!("/proc/{process}/{part}")).ok();
+    let process = pid.to_string();
+    let is_ours = of(&process, "ns/mnt")? == of("self", "ns/mnt")? && of(&process, "root")? == of("self", "root")?;
+    (!is_ours).then(|| format!("/proc/{pid}/root").into())
+}
+
 fn open_module(
     mapping: &ModuleMapping<'_>,
+    root: Option<&Path>,
     search: &mut DebugSearch,
     cache: Option<&NameCache>,
 ) -> Result<ModuleSymbols, SymbolError> {
-    let (program, debug_file) = match open_recorded(mapping) {
+    let below_root = |root: &Path| {
+        let path = root.join(mapping.path.strip_prefix("/").unwrap_or(mapping.path));
+        open_recorded(&ModuleMapping { path: &path, ..*mapping })
+    };
+    let recorded = match root {
+        // Nothing else shows which of two files with this path it is.
+        Some(root) if mapping.build_id.is_empty() => below_root(root),
+        Some(root) => open_recorded(mapping).or_else(|error| below_root(root).map_err(|_| error)),
+        None => open_recorded(mapping),
+    };
+    let (program, debug_file) = match recorded {
         Ok(program) => {
             let debug_file = if program.has_debug_info() { None } else { search.debug_file_of(&program) };
             (program, debug_file)

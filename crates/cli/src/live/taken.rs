@@ -7,8 +7,8 @@ use highwater_recorder::{add_type_facts, resolve_frames, resolve_jit_frames};
 use highwater_session::PerfMapFile;
 use highwater_store::history::{History, Moment, Work};
 use highwater_store::{OpenError, Recording, RecordingError};
-use highwater_symbols::Symbolizer;
 use highwater_symbols::perf_map::PerfMap;
+use highwater_symbols::{Symbolizer, foreign_root};
 use std::collections::HashSet;
 use std::fs::File;
 use std::sync::Arc;
@@ -44,6 +44,7 @@ impl TakenSnapshot {
         }
         let wanted = frames_in_use(&snapshot);
         let map = perf_map_of(&snapshot.source);
+        symbolizer.set_root(u32::try_from(snapshot.source.pid).ok().and_then(foreign_root));
         let catalog = Arc::make_mut(&mut snapshot.catalog);
         // Modules without names show in the rows.
         resolve_frames(catalog, symbolizer, |frame| wanted.contains(&frame));

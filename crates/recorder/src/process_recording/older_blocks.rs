@@ -144,10 +144,15 @@ impl ProcessRecording {
         }
     }
 
-    /// A block that the heap had before its record was there: it was not older. Its record comes now, so that of the older one goes.
+    /// A block comes to an address where the ledger has an older one: that one was not older, and this is its own record; or its free was not recorded, because the
+    /// call had begun before the attach.
     pub(super) fn take_back_older(&mut self, event: &Event) -> io::Result<()> {
-        let EventKind::Allocate(new) = &event.kind else { return Ok(()) };
-        if self.older_stack.is_some_and(|older| self.is_at(new.address, older)) {
+        let (new, old) = match &event.kind {
+            EventKind::Allocate(new) => (new, None),
+            EventKind::Reallocate { old_address, new, .. } => (new, Some(*old_address)),
+            _ => return Ok(()),
+        };
+        if old != Some(new.address) && self.older_stack.is_some_and(|older| self.is_at(new.address, older)) {
             let kind = EventKind::free(new.address, None);
             return self.hand_to_all(Event { kind, ..*event });
         }
