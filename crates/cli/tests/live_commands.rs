@@ -155,6 +155,9 @@ fn wrong_usage_has_exit_code_2_whether_or_not_anybody_listens() {
     is_wrong_usage(&place.highwater("snapshots rm"), "ID");
     is_wrong_usage(&place.highwater("snapshots rm 1 --all"), "--all");
     is_wrong_usage(&place.highwater("snapshots --json rm 1"), "--json");
+    is_wrong_usage(&place.highwater("attach"), "--pid or --name");
+    is_wrong_usage(&place.highwater("detach"), "--pid or --name");
+    is_wrong_usage(&place.highwater("attach --pid 7 --sample often"), "512KiB");
     is_wrong_usage(&place.highwater("set --pid 7"), "--sample");
     is_wrong_usage(&place.highwater("set --pid 7 --sample often"), "512KiB");
     is_wrong_usage(&place.highwater("watch --pid 7 --interval 0"), "not a time");
@@ -169,7 +172,14 @@ fn wrong_usage_has_exit_code_2_whether_or_not_anybody_listens() {
 
 #[test]
 fn a_process_that_the_collector_does_not_take_is_detached_again() {
-    let mut sleeper = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    struct Sleeper(std::process::Child);
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            let _ = (self.0.kill(), self.0.wait());
+        }
+    }
+    let sleeper = Sleeper(std::process::Command::new("sleep").arg("1000").spawn().unwrap());
+    let sleeper = &sleeper.0;
     let maps = || std::fs::read_to_string(format!("/proc/{}/maps", sleeper.id())).unwrap();
     // In clock_nanosleep: it has begun, and calls nothing more.
     let path = format!("/proc/{}/syscall", sleeper.id());
@@ -177,7 +187,6 @@ fn a_process_that_the_collector_does_not_take_is_detached_again() {
     let run = Kitchen::new().highwater(&format!("attach --pid {}", sleeper.id()));
     assert!(run.code == 1 && run.stderr.contains("was detached again: the collector does not know"), "{}", run.stderr);
     assert!(run.stdout.is_empty() && !maps().contains("highwater"), "{}", maps());
-    let _ = (sleeper.kill(), sleeper.wait());
 }
 
 #[test]
@@ -230,7 +239,7 @@ fn a_process_is_chosen_by_number_by_name_or_by_being_the_only_one() {
     let no_such = kitchen.highwater(&format!("snapshot --pid {nobody}"));
     no_such.is_one_clear_line_about(&[&nobody, "there is no process"]);
     let own = format!("snapshot --pid {}", std::process::id());
-    kitchen.highwater(&own).is_one_clear_line_about(&["not live", "highwater run", "highwater::live()"]);
+    kitchen.highwater(&own).is_one_clear_line_about(&["not live", "highwater attach", "highwater run"]);
     kitchen.highwater("snapshot --name cellar").is_one_clear_line_about(&["cellar", "highwater ps"]);
     let two = Kitchen::with(
         vec![process(7, "kitchen", ProcessState::Live), process(8, "kitchen", ProcessState::Live)],

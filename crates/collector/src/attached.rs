@@ -1,8 +1,8 @@
 //! The reader of an agent that was injected into a running process: keeps it alive, and provides its memory.
 //!
 //! The kernel charges a page to the group of the process that touches it first. A program that did not ask for us must not be ended because of our table, so this
-//! process allocates what the agent will write next, ahead of it. How much the agent has written is the word of the process, which may be wrong: what is allocated here is limited
-//! by the memory that the process really has.
+//! process allocates what the agent will write next, ahead of it. How much the agent has written is the word of the process, which may be wrong: what is
+//! allocated here is limited by the memory that the process really has.
 
 use crate::process_identity::status_field;
 use crate::table::LiveTable;

@@ -17,6 +17,7 @@ use highwater_shm::session_v1::Capacity;
 use highwater_shm::table_v1::TableCapacity;
 use serde_json::{Value, json};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::Duration;
 
 /// The arguments of `highwater attach`.
@@ -57,6 +58,9 @@ pub struct Attach {
 impl Attach {
     /// Attaches, or says what that would do.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        if self.choice.is_any() {
+            return Err(Failure::Usage("which process to attach to? Name it with --pid or --name".to_owned()));
+        }
         let pid = self.choice.outside()?;
         let plan = match attaching::plan(pid) {
             Err(refusal) if self.dry_run && self.json => return refused_as_json(pid, &refusal, output),
@@ -68,8 +72,8 @@ impl Attach {
         let is_attached = plan.is_attached();
         let socket = self.socket.path()?;
         make_sure_of_a_collector(&socket)?;
-        let mut client = CollectorClient::connect(&socket).map_err(Failure::fault)?;
-        if is_attached && is_known(&mut client, pid)? {
+        // Also makes sure that the collector answers, before anything is touched.
+        if is_known(&socket, pid)? && is_attached {
             drop(plan);
             return self.tell_of_known(pid, output);
         }
@@ -78,7 +82,6 @@ impl Attach {
         }
         drop(plan);
         let attached = self.attach(pid, is_attached)?;
-        // A connection anew: the collector closes one that was silent for long.
         let handed_over = CollectorClient::connect(&socket)
             .and_then(|mut client| client.attach(pid, attached.layout, attached.attached.object.as_fd()));
         if let Err(problem) = handed_over {
@@ -244,8 +247,9 @@ fn refused_as_json(pid: u32, refusal: &Failure, output: &mut Output) -> Result<(
 }
 
 /// Whether the collector reads the agent of a process.
-fn is_known(client: &mut CollectorClient, pid: u32) -> Result<bool, Failure> {
-    let processes = client.processes_among(&Which::Pid(pid)).map_err(Failure::fault)?;
+fn is_known(socket: &Path, pid: u32) -> Result<bool, Failure> {
+    let asked = CollectorClient::connect(socket).and_then(|mut client| client.processes_among(&Which::Pid(pid)));
+    let processes = asked.map_err(Failure::fault)?;
     Ok(processes.iter().any(|process| process.pid == pid && process.state == ProcessState::Live && process.is_attached))
 }
 

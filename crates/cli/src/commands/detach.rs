@@ -31,6 +31,9 @@ pub struct Detach {
 impl Detach {
     /// Detaches.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        if self.choice.is_any() {
+            return Err(Failure::Usage("which process to detach from? Name it with --pid or --name".to_owned()));
+        }
         let pid = self.choice.outside()?;
         // What cannot be detached stays known.
         if attaching::plan(pid)?.has_leftover() {
