@@ -1,9 +1,11 @@
-//! `#[derive(Tracked)]` of the crate `highwater`.
+//! `#[derive(Tracked)]` and `#[highwater::test]` of the crate `highwater`.
 //!
 //! A derive cannot add a field to a type. So it implements `DeepSize` (the size with heap, field by field), and gives the type a method
 //! `tracked()`, which makes a `Tracked<Self>`: that value reports its creation and its drop. The type itself is not changed, its own `Drop`
 //! included.
 #![forbid(unsafe_code)]
+
+mod test_attribute;
 
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
@@ -18,6 +20,31 @@ use syn::{Data, DeriveInput, Error, Fields, GenericParam, Generics, Index, parse
 pub fn derive_tracked(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand(input).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// A test with limits on its memory: it fails, with the call stacks, if it takes more. The test program needs `highwater::Alloc` as its global allocator.
+///
+/// | limit | the test fails if |
+/// |---|---|
+/// | `max_peak = "4 MiB"` | more bytes are live at once |
+/// | `max_bytes = "1 GiB"` | it allocates more bytes in all |
+/// | `max_block = "64 KiB"` | a block is larger |
+/// | `max_allocations = 3` | it asks for memory more often: allocations and reallocations |
+/// | `no_allocations` | it asks for memory at all |
+/// | `no_leaks` | blocks are left over |
+///
+/// What counts is what `highwater::testing` says. A test that panics or returns an error fails for that reason alone. `#[should_panic]` and `#[ignore]` work as usual.
+///
+/// ```ignore
+/// #[highwater::test(max_peak = "4 MiB", no_leaks)]
+/// fn parses_large_files() -> Result<(), ParseError> {
+///     parse(include_str!("large.txt"))?;
+///     Ok(())
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    test_attribute::expand(arguments.into(), item.into()).unwrap_or_else(Error::into_compile_error).into()
 }
 
 fn expand(input: DeriveInput) -> Result<Tokens, Error> {

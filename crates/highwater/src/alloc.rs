@@ -1,6 +1,7 @@
 //! A global allocator that can record itself.
 #![allow(unsafe_code, reason = "an allocator is unsafe by nature")]
 
+use crate::testing::measure;
 use highwater_agent::here::{allocated_here, reallocated_here};
 use highwater_agent::{self as agent, AgentMode, sampling};
 use std::alloc::{GlobalAlloc, Layout};
@@ -77,6 +78,9 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
         if !is_off() {
             report(block, layout.size());
         }
+        if measure::is_on() {
+            measure::allocated(block, layout.size());
+        }
         block
     }
 
@@ -84,6 +88,9 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if !is_off() {
             report_free(block);
+        }
+        if measure::is_on() {
+            measure::freeing(block);
         }
         // SAFETY: the caller keeps the contract.
         unsafe { self.inner.dealloc(block, layout) }
@@ -96,11 +103,30 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
         if !is_off() {
             report(block, layout.size());
         }
+        if measure::is_on() {
+            measure::allocated(block, layout.size());
+        }
         block
     }
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if measure::is_on() {
+            let transit = measure::reallocating(block);
+            // SAFETY: the caller keeps the contract.
+            let new = unsafe { self.realloc_recorded(block, layout, size) };
+            measure::reallocated(transit, new, layout.size(), size);
+            return new;
+        }
+        // SAFETY: the caller keeps the contract.
+        unsafe { self.realloc_recorded(block, layout, size) }
+    }
+}
+
+impl<A: GlobalAlloc> Alloc<A> {
+    /// SAFETY: as for `realloc`.
+    #[inline(always)]
+    unsafe fn realloc_recorded(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if is_off() {
             // SAFETY: the caller keeps the contract.
             return unsafe { self.inner.realloc(block, layout, size) };

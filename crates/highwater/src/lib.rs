@@ -73,6 +73,11 @@
 //!
 //! [`stream`] sends the recording over a network while it is made, or offers it to clients.
 //!
+//! # Limits in tests
+//!
+//! [`testing`] counts exactly what a piece of work takes from the heap, and fails a test that takes too much, with the call stacks;
+//! [`#[highwater::test]`](macro@crate::test) does so for a whole test.
+//!
 //! # Being live
 //!
 //! With the same allocator a program can be *live*: [`live`] keeps a table of all its live blocks, and `highwater snapshot --pid N` shows it at any
@@ -113,6 +118,8 @@ pub mod snapshot;
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 pub mod stream;
 pub mod task;
+#[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
+pub mod testing;
 
 #[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
 pub use alloc::Alloc;
@@ -124,6 +131,8 @@ pub use recording::{leave_out_arguments, mark, record_to, stop_recording};
 #[cfg(not(target_family = "wasm"))]
 pub use event_name::Name;
 pub use highwater_derive::Tracked;
+#[cfg(all(feature = "record", target_os = "linux", target_arch = "x86_64"))]
+pub use highwater_derive::test;
 #[cfg(not(target_family = "wasm"))]
 pub use highwater_model::{FrameText, StackId};
 pub use objects::{DeepSize, Shared, Tag, Track, Tracked, track};

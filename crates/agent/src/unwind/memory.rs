@@ -46,6 +46,16 @@ impl StackWindow {
         Self { low: Cell::new(top), top, other_page: Cell::new(0), left: Cell::new(false) }
     }
 
+    /// The window of no thread yet.
+    pub const fn unknown() -> Self {
+        Self { low: Cell::new(0), top: 0, other_page: Cell::new(0), left: Cell::new(false) }
+    }
+
+    /// Whether it is no thread's yet.
+    pub fn is_unknown(&self) -> bool {
+        self.top == 0
+    }
+
     /// A window over memory that can be read.
     #[cfg(test)]
     pub fn over(low: u64, top: u64) -> Self {

@@ -1,8 +1,8 @@
 //! The unwind rule of each return address, cached in 31 bits.
 //!
-//! The cache is one table for the whole process, of lines of eight words. A word is the rule, and the part of the address that does not follow
+//! A cache is one table for the whole process, of lines of eight words. A word is the rule, and the part of the address that does not follow
 //! from its line. Reading and writing a word is one access, so no lock is needed: each word
-//! is a right answer for the address it names. The cache is emptied when a module is unloaded.
+//! is a right answer for the address it names. The session's cache is emptied when a module is unloaded.
 
 use super::cfi::{BP, CfaRule, CfiRow, RA, RegisterRule, SP};
 use crate::memory_source;
@@ -114,21 +114,32 @@ const LINE_BITS: u32 = 14;
 const LINE: usize = 8;
 const TABLE_BYTES: usize = (1 << LINE_BITS) * LINE * 8;
 
-static TABLE: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
+/// A table of rules by return address.
+#[derive(Default)]
+pub struct RuleCache(AtomicPtr<AtomicU64>);
 
-/// Takes memory for the cache; false if there is none.
+/// The cache of the session. An address in it has announced its module.
+static OF_SESSION: RuleCache = RuleCache::new();
+
+/// Takes memory for the session's cache; false if there is none.
 pub fn prepare() -> bool {
-    if TABLE.load(Ordering::Relaxed).is_null() {
-        let Some(memory) = private_memory::take(TABLE_BYTES, AreaUse::Various) else { return false };
-        TABLE.store(memory.cast(), Ordering::Release);
-    }
-    true
+    OF_SESSION.prepare()
 }
 
-/// Empties the cache.
+/// Empties the session's cache.
 pub fn forget() {
-    // Its pages are zero when they are touched again.
-    memory_source::give_back_pages(TABLE.load(Ordering::Acquire).cast(), TABLE_BYTES);
+    OF_SESSION.forget();
+}
+
+/// The rule of a return address in the session's cache.
+#[inline(always)]
+pub fn get(pc: u64) -> Option<Rule> {
+    OF_SESSION.get(pc)
+}
+
+/// Puts a rule into the session's cache.
+pub fn put(pc: u64, rule: Rule) {
+    OF_SESSION.put(pc, rule);
 }
 
 /// The line of an address, and the rest of it that is stored in the word: together they identify the address.
@@ -139,32 +150,54 @@ fn line_and_rest(pc: u64) -> (usize, u64) {
     (line as usize * LINE, rest)
 }
 
-/// The cached rule of a return address.
-#[inline(always)]
-pub fn get(pc: u64) -> Option<Rule> {
-    let (line, rest) = line_and_rest(pc);
-    let table = TABLE.load(Ordering::Relaxed);
-    for index in 0..LINE {
-        // SAFETY: within the table, which exists before any thread records.
-        let word = unsafe { (*table.add(line + index)).load(Ordering::Relaxed) };
-        if word >> RULE_BITS == rest {
-            return Some(Rule(word as u32 & ((1 << RULE_BITS) - 1)));
-        }
+impl RuleCache {
+    /// A cache without memory.
+    pub const fn new() -> Self {
+        Self(AtomicPtr::new(core::ptr::null_mut()))
     }
-    None
-}
 
-/// Caches a rule.
-pub fn put(pc: u64, rule: Rule) {
-    let (line, rest) = line_and_rest(pc);
-    if rest == 0 || rest >> (64 - RULE_BITS) != 0 {
-        return;
+    /// Takes memory for the cache; false if there is none.
+    pub fn prepare(&self) -> bool {
+        if self.0.load(Ordering::Relaxed).is_null() {
+            let Some(memory) = private_memory::take(TABLE_BYTES, AreaUse::Various) else { return false };
+            self.0.store(memory.cast(), Ordering::Release);
+        }
+        true
     }
-    let table = TABLE.load(Ordering::Relaxed);
-    // SAFETY: within the table.
-    let word = |index: usize| unsafe { &*table.add(line + index) };
-    let free = (0..LINE).find(|&index| word(index).load(Ordering::Relaxed) == 0);
-    // A full line replaces one of its words, any.
-    let index = free.unwrap_or((pc as usize >> 1) % LINE);
-    word(index).store(rest << RULE_BITS | u64::from(rule.0), Ordering::Relaxed);
+
+    /// Empties the cache, which has memory.
+    pub fn forget(&self) {
+        // Its pages are zero when they are touched again.
+        memory_source::give_back_pages(self.0.load(Ordering::Acquire).cast(), TABLE_BYTES);
+    }
+
+    /// The cached rule of a return address. The cache has memory.
+    #[inline(always)]
+    pub fn get(&self, pc: u64) -> Option<Rule> {
+        let (line, rest) = line_and_rest(pc);
+        let table = self.0.load(Ordering::Relaxed);
+        for index in 0..LINE {
+            // SAFETY: within the table, which exists before any thread walks.
+            let word = unsafe { (*table.add(line + index)).load(Ordering::Relaxed) };
+            if word >> RULE_BITS == rest {
+                return Some(Rule(word as u32 & ((1 << RULE_BITS) - 1)));
+            }
+        }
+        None
+    }
+
+    /// Caches a rule. The cache has memory.
+    pub fn put(&self, pc: u64, rule: Rule) {
+        let (line, rest) = line_and_rest(pc);
+        if rest == 0 || rest >> (64 - RULE_BITS) != 0 {
+            return;
+        }
+        let table = self.0.load(Ordering::Relaxed);
+        // SAFETY: within the table.
+        let word = |index: usize| unsafe { &*table.add(line + index) };
+        let free = (0..LINE).find(|&index| word(index).load(Ordering::Relaxed) == 0);
+        // A full line replaces one of its words, any.
+        let index = free.unwrap_or((pc as usize >> 1) % LINE);
+        word(index).store(rest << RULE_BITS | u64::from(rule.0), Ordering::Relaxed);
+    }
 }

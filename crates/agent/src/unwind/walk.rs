@@ -25,7 +25,7 @@ use super::cfi::{self, BP, CfaRule, RA, RegisterRule, SP};
 use super::expression;
 use super::frame_pointer;
 use super::memory::StackWindow;
-use super::objects;
+use super::objects::{self, LoadedModule};
 use super::rules::{self, Rule};
 use super::segments::{SegmentedStack, Segments};
 use crate::arch::registers::Registers;
@@ -621,8 +621,27 @@ impl Remembered {
 
 /// Reads the tables for an address met for the first time, and announces its module. `assumed` says that the address was found by a frame pointer alone.
 fn learn(pc: u64, assumed: bool, window: &StackWindow, session: &Session) -> Option<Rule> {
+    let mut is_in_module = false;
+    let rule = read_rule(pc, assumed, window, |object| {
+        modules::announce(session, object);
+        is_in_module = true;
+    })?;
+    // Elsewhere a module may be loaded later.
+    if is_in_module {
+        rules::put(pc, rule);
+    }
+    Some(rule)
+}
+
+/// The rule of an address by the tables of its module, which `in_module` is called with, or by the frame pointer if there are none.
+pub(super) fn read_rule(
+    pc: u64,
+    assumed: bool,
+    window: &StackWindow,
+    in_module: impl FnOnce(&LoadedModule),
+) -> Option<Rule> {
     let Some(object) = objects::find(pc.wrapping_sub(1)) else {
-        // Not cached: a module may be loaded there later. The stack itself has no code.
+        // The stack itself has no code.
         return (!window.contains(pc)).then(|| frame_pointer::rule_at(pc.wrapping_sub(1), None))?;
     };
     // SAFETY: the tables of a loaded module.
@@ -630,14 +649,12 @@ fn learn(pc: u64, assumed: bool, window: &StackWindow, session: &Session) -> Opt
     if assumed && !frame_pointer::is_return_address(pc, row.is_some(), &object) {
         return None;
     }
-    modules::announce(session, &object);
-    let rule = match row {
-        Some(row) => Rule::of(&row),
+    in_module(&object);
+    match row {
+        Some(row) => Some(Rule::of(&row)),
         // The function to which a coroutine returns at its end: its address was put there by hand, and no call precedes it.
         // SAFETY: as above.
-        None if unsafe { cfi::begins_at(&object.tables, pc) } => Rule::OUTERMOST,
-        None => frame_pointer::rule_at(pc.wrapping_sub(1), Some(&object))?,
-    };
-    rules::put(pc, rule);
-    Some(rule)
+        None if unsafe { cfi::begins_at(&object.tables, pc) } => Some(Rule::OUTERMOST),
+        None => frame_pointer::rule_at(pc.wrapping_sub(1), Some(&object)),
+    }
 }
