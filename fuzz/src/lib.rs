@@ -1,6 +1,7 @@
 //! What the fuzz targets share; README.md says what each of them promises.
 
 mod examine;
+mod examine_budget;
 mod examine_history;
 mod examine_hprof;
 mod examine_image;
@@ -17,6 +18,7 @@ mod reseal;
 mod scene;
 
 pub use examine::{examine_lines, examine_recorded_lines, examine_recording};
+pub use examine_budget::examine_budget;
 pub use examine_history::examine_history;
 pub use examine_hprof::examine_hprof;
 pub use examine_image::{examine_dlmalloc, examine_motoko};

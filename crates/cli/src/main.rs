@@ -4,6 +4,7 @@
 //! * [`open`] opens a file of any format as a recording, [`image_file`] examines memory images; [`target`] and [`recording_file`] write files.
 //! * [`program`] finds and starts the program to record, with the library from [`preload_file`] and the [`inherited`] signals; [`running`] waits for it.
 //! * [`attaching`] attaches to a process that runs already, and detaches from it.
+//! * [`budgets`] reads limits, judges recordings by them, and prints the verdict for people and for CI services.
 //! * [`companion`] finds and installs the programs that work for this one.
 //! * [`receive`] receives streams: detects their format, writes their files, shows their progress.
 //! * [`live`] talks to the collector of live processes.
@@ -15,6 +16,7 @@
 
 mod args;
 mod attaching;
+mod budgets;
 mod canister;
 mod commands;
 mod companion;

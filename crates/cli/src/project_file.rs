@@ -5,11 +5,14 @@
 //! allocators = ["my_alloc", "arena::*"]
 //! ```
 //!
+//! The table `[budget]` may be in the same file: [`highwater_query::budget`] reads it.
+//!
 //! The file is that of the current folder, or of the nearest folder above it that has one.
 
 use crate::failure::{Failure, reason};
 use highwater_model::AllocatorName;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -30,6 +33,9 @@ pub struct ProjectFile {
 struct Contents {
     #[serde(default)]
     names: Names,
+    /// Limits, which '--budget' reads.
+    #[serde(default, rename = "budget")]
+    _budget: IgnoredAny,
 }
 
 #[derive(Default, Deserialize)]
@@ -93,6 +99,7 @@ mod tests {
         let names = parsed("# ours\n[names]\nallocators = [\"my_alloc\", \"arena::*\"]\n").unwrap();
         assert_eq!(names, ["my_alloc", "arena::*"]);
         assert_eq!(parsed("").unwrap(), [""; 0]);
+        assert_eq!(parsed("[budget]\nmax-peak = 5\n[names]\nallocators = [\"a\"]\n").unwrap(), ["a"]);
     }
 
     #[test]

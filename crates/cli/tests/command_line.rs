@@ -21,14 +21,16 @@ fn an_unknown_option_is_not_taken_for_the_program() {
     let place = Place::new();
     for command in ["record", "run"] {
         is_wrong_usage(
-            &place.highwater(&format!("{command} --budget x")),
-            &["unexpected argument '--budget'", "Usage:"],
+            &place.highwater(&format!("{command} --allowance x")),
+            &["unexpected argument '--allowance'", "Usage:"],
         );
         is_wrong_usage(&place.highwater(&format!("{command} -Z x")), &["unexpected argument '-Z'"]);
         let near = place.highwater(&format!("{command} --sampel 512KiB true"));
         is_wrong_usage(&near, &["unexpected argument '--sampel'", "'--sample'"]);
         // A program may really have this name.
-        place.highwater(&format!("{command} -- --budget x")).is_one_clear_line_about(&["--budget", "no such program"]);
+        place
+            .highwater(&format!("{command} -- --allowance x"))
+            .is_one_clear_line_about(&["--allowance", "no such program"]);
     }
 }
 

@@ -99,6 +99,36 @@ int highwater_stop_recording(void);
 /* Names this instant in the recording: 'highwater report app.hw --at mark:NAME'. Does nothing if the program is not recorded. */
 void highwater_mark(const char *name);
 
+/* Everything that the program does between both calls is a measure with this name, and a budget can limit it, however often it is made:
+ *
+ *     [[budget.part]]
+ *     measure = "parse"
+ *     max-allocations = 0
+ *
+ * All threads count. They are the marks NAME:begin and NAME:end; of a long name the first 240 bytes count.
+ *
+ * With HIGHWATER_OPTIONAL defined, a program that uses only these two functions needs this header and no library: without a recorder they do nothing. */
+#ifdef HIGHWATER_OPTIONAL
+#pragma weak highwater_mark
+#endif
+static inline void highwater_measure_part(const char *name, const char *part) {
+    char mark[256];
+    size_t length = 0;
+#ifdef HIGHWATER_OPTIONAL
+    if (!highwater_mark) return;
+#endif
+    if (!name) return;
+    while (length < 240 && name[length]) {
+        mark[length] = name[length];
+        length++;
+    }
+    while (*part) mark[length++] = *part++;
+    mark[length] = 0;
+    highwater_mark(mark);
+}
+static inline void highwater_measure_begin(const char *name) { highwater_measure_part(name, ":begin"); }
+static inline void highwater_measure_end(const char *name) { highwater_measure_part(name, ":end"); }
+
 /* A task is a part of the program's work that has a name: 'highwater report app.hw --by task' shows what each task holds. A scheduler enters the task
  * whose turn it is, and enters the one before when it returns:
  *

@@ -22,6 +22,7 @@
 //! | how the sites of a live process grew | [`site_growth`](fn@site_growth) |
 //! | the memory of the lines of a source file | [`source_lines`](fn@source_lines), [`source_changes`] |
 //! | where the resident memory is, and who keeps its pages | [`rss`](fn@rss), [`rss_map`] |
+//! | whether a recording keeps its limits | [`budget`] |
 //! | how long freed blocks lived | [`lifetimes`] |
 //! | several processes on one time axis | [`processes`](fn@processes), [`processes_held`] |
 //! | objects by type, from a log; the heap of a memory image | [`objects`], [`images`] |
@@ -45,6 +46,7 @@ mod bands;
 mod biography;
 mod block_states;
 mod blocks;
+pub mod budget;
 mod call_trie;
 mod callers;
 mod compare;

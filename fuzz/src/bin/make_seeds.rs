@@ -57,6 +57,11 @@ const QUESTIONS: [(&str, &str); 20] = [
     ("save", "save?from=10&at=400&filter=size:1.."),
 ];
 
+const BUDGET: &str = "[budget]\nmax-peak = \"64 MiB\"\nmax-leaked = 0\nmax-allocations = 100_000\nmax-temporary = \"30%\"\nsuppress = [\"leak:libfontconfig\", \"inside:regex:^init_\"]\n\n[[budget.part]]\nfilter = [\"size:1KiB..\", \"heap:malloc\"]\nmax-leaked = 0\n\n\
+    [[budget.part]]\neach = \"mark\"\nmax-growth = \"100 B\"\n\n[budget.programs.worker]\nmax-rss = \"8 MiB\"\n\n[[budget.programs.worker.part]]\nmeasure = \"parse\"\nmax-allocations = 0\n";
+
+const SUPPRESSIONS: &str = "# known\nleak:^lib*font$\ninside:regex:^init_\n";
+
 fn main() -> io::Result<()> {
     let mut complete = Scene::new();
     complete.every_kind_of_event();
@@ -90,6 +95,8 @@ fn main() -> io::Result<()> {
     seed("heaptrack", "every-kind", HEAPTRACK.as_bytes())?;
     seed("object_log", "every-kind", OBJECT_LOG.as_bytes())?;
     seed("perf_map", "runtimes", PERF_MAP.as_bytes())?;
+    seed("budget", "whole", BUDGET.as_bytes())?;
+    seed("budget", "suppressions", SUPPRESSIONS.as_bytes())?;
     for (name, question) in QUESTIONS {
         seed("view_question", name, question.as_bytes())?;
     }

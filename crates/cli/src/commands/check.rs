@@ -1,15 +1,18 @@
-//! `highwater check`: is the file complete, and does it obey the laws?
+//! `highwater check`: is the file complete, does it obey the laws, and does the program keep its budget?
 
 use crate::args::FileArgs;
+use crate::budgets::ci::{self, FileVerdict};
+use crate::budgets::{BudgetArgs, text as budget_text};
 use crate::commands::info::damage_list;
 use crate::failure::Failure;
+use crate::naming::NameArgs;
 use crate::open::{self, OnDamage, Opened};
 use crate::output::Output;
 use crate::print::bytes::{bytes, counted};
 use crate::print::colour::{Paint, Style};
 use crate::print::progress::Progress;
 use crate::print::text::printable;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use highwater_formats::json::{SCHEMA, source};
 use highwater_model::GUESSED;
 use highwater_store::CheckReport;
@@ -20,35 +23,94 @@ use serde_json::{Value, json};
 #[command(after_help = "Examples:
   highwater check app.hw && echo sound
   highwater check app.hw --json | jq '.violations'
+  highwater check app.hw --budget highwater.toml           the limits of a project
+  highwater check app.hw --max-peak 64MiB --max-leaked 0   single limits
+  highwater check app.hw --max-leaked 0 --in 'mycrate::'   nothing of a crate is left at the end
+  highwater check app.hw --baseline main.hw --allow +5%    at most 5 % more than an earlier run
+  highwater check app.hw --budget highwater.toml --format junit > budget.xml
 
-Reads every event, recomputes every figure and compares. Exit code 1 if the file is damaged or breaks a law.")]
+Reads every event, recomputes every figure and compares. Exit code 1 if the file is damaged or breaks a law, or if a limit is \
+broken or cannot be checked. Limits are checked for the program and for each of its children. docs/budgets.md describes them.")]
 pub struct Check {
     #[command(flatten)]
     input: FileArgs,
     /// Print one JSON document (\"schema\": 2) instead of text
     #[arg(long)]
     json: bool,
+    /// How the findings are printed
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT", conflicts_with = "json")]
+    format: CheckFormat,
+    #[command(flatten)]
+    budget: BudgetArgs,
+    #[command(flatten)]
+    names: NameArgs,
     /// Accepted for likeness with other commands: a check is always strict
     #[arg(long, hide = true)]
     strict: bool,
 }
 
+/// How findings are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum CheckFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON document
+    Json,
+    /// JUnit's XML, which CI services show as tests
+    Junit,
+    /// Annotations of GitHub Actions
+    Github,
+    /// GitLab's code quality report
+    Gitlab,
+}
+
 impl Check {
     /// Prints the findings.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        // What is wrong with a budget is said before a large file is read.
+        let limits = self.budget.read()?;
         let opened = open::open(&self.input.path, OnDamage::Collect)?;
         let mut progress = Progress::new("checking");
         let report = opened.ask(|recording| recording.check(&mut |done| progress.update(done)))?;
         drop(progress);
         let damage = opened.damage();
         let is_sound = damage.is_empty() && report.violations.is_empty() && opened.bad_lines() == 0;
-        if self.json {
-            output.json(document(&opened, &report, is_sound))?;
-        } else {
-            output.text(&text(&opened, &report, is_sound, output.paint))?;
+        let verdict = limits.as_ref().map(|limits| limits.judge(&self.input.path, &self.names)).transpose()?;
+        let format = if self.json { CheckFormat::Json } else { self.format };
+        let file = FileVerdict { path: opened.path(), problems: problems(&opened, &report) };
+        match format {
+            CheckFormat::Json => {
+                let mut document = document(&opened, &report, is_sound);
+                if let Some(verdict) = &verdict {
+                    document["budget"] = verdict.document();
+                }
+                output.json(document)?;
+            }
+            CheckFormat::Text => {
+                output.text(&text(&opened, &report, is_sound, output.paint))?;
+                if let Some(verdict) = &verdict {
+                    output.text(&budget_text::render(verdict, output.paint, output.width))?;
+                }
+            }
+            CheckFormat::Junit => output.bytes(ci::junit(&file, verdict.as_ref()).as_bytes())?,
+            CheckFormat::Github => output.bytes(ci::github(&file, verdict.as_ref()).as_bytes())?,
+            CheckFormat::Gitlab => {
+                let report = ci::gitlab(&file, verdict.as_ref(), limits.as_ref());
+                output.bytes(format!("{report:#}\n").as_bytes())?;
+            }
         }
-        if is_sound { Ok(()) } else { Err(Failure::Found) }
+        let is_kept = verdict.is_none_or(|verdict| verdict.is_kept());
+        if is_sound && is_kept { Ok(()) } else { Err(Failure::Found) }
     }
+}
+
+/// What is wrong with a file, one line each.
+fn problems(opened: &Opened, report: &CheckReport) -> Vec<String> {
+    let damage = opened.damage().into_iter().map(|damage| format!("damage: {damage}"));
+    let violations = report.violations.iter().map(|violation| format!("violation: {violation}"));
+    let bad_lines = (opened.bad_lines() > 0).then(|| counted(opened.bad_lines(), "bad line"));
+    damage.chain(violations).chain(bad_lines).collect()
 }
 
 fn document(opened: &Opened, report: &CheckReport, is_sound: bool) -> Value {

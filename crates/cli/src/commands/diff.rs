@@ -8,22 +8,28 @@ use crate::naming::{self, NameArgs};
 use crate::open;
 use crate::output::Output;
 use crate::print::bytes::counted;
-use crate::print::colour::Style;
+use crate::print::colour::{Paint, Style};
 use crate::print::cut;
 use crate::print::figures::Units;
 use crate::print::heading::{self, Heading};
+use crate::print::markdown::{MarkdownTable, code};
 use crate::print::rows::{RowName, add_row};
+use crate::print::site_line::SiteLine;
 use crate::print::stack::{Depth, SiteView};
 use crate::print::table::{Align, Cell, Table};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use highwater_collector::protocol::Detail;
 use highwater_formats::json as documents;
 use highwater_model::diff::{Change, Delta, diff_rows_named};
 use highwater_model::groups::{GroupBy, GroupKey};
 use highwater_model::{Catalog, Figures, Naming, Snapshot, UnknownWhen, When};
+use highwater_query::key_text;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The columns of a site's line in Markdown.
+const MARKDOWN_COLUMNS: usize = 120;
 
 /// The arguments of `highwater diff`.
 #[derive(Debug, Args)]
@@ -34,6 +40,7 @@ use std::sync::Arc;
   highwater diff before.hw --pid 4711             since a snapshot, until now
   highwater diff massif.out.7@peak app.hw@peak    what two tools say, by function
   highwater diff old.hw new.hw --json | jq '.sites[].change'
+  highwater diff main.hw@peak new.hw@peak --format markdown   for a comment on a pull request
 
 WHEN is start, peak, rss-peak, end (the default), a time (12.5s), a part (80%) or mark:NAME.")]
 pub struct Diff {
@@ -57,10 +64,25 @@ pub struct Diff {
     names: NameArgs,
     #[command(flatten)]
     reading: Reading,
+    /// How the changes are printed
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT", conflicts_with = "json")]
+    format: DiffFormat,
     #[command(flatten)]
     sources: NameSources,
     #[command(flatten)]
     collector: Asking,
+}
+
+/// How changes are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum DiffFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON document
+    Json,
+    /// Tables in Markdown
+    Markdown,
 }
 
 /// A file at an instant.
@@ -100,8 +122,11 @@ impl Diff {
         let [old, new] = sides;
         let naming = naming::of_both(old?, new?);
         let deltas = diff_rows_named(&before.snapshot, &after.snapshot, by, keep, &naming).map_err(Failure::fault)?;
-        if self.reading.json {
+        if self.reading.json || self.format == DiffFormat::Json {
             return self.print_json(&before, &after, by, &deltas, output);
+        }
+        if self.format == DiffFormat::Markdown {
+            return output.text(&self.markdown([&before, &after], (by, &naming), &deltas));
         }
         output.text(&head(&before, &after).render(output.paint, output.width))?;
         output.text(&self.body([&before.snapshot, &after.snapshot], (by, &naming), &deltas, output))?;
@@ -184,6 +209,88 @@ impl Diff {
         let elements = chosen.iter().map(|delta| documents::delta(old, new, by, delta, &stacks));
         let stacks = (by == GroupBy::Site).then_some(&stacks);
         output.json_with_list(document, Some((by.list_key(), elements)), stacks)
+    }
+
+    /// The changes as Markdown: the figures of both sides, and the rows that changed most.
+    fn markdown(&self, sides: [&DiffSide; 2], (by, naming): (GroupBy, &Naming), deltas: &[Delta]) -> String {
+        let [before, after] = sides.map(|side| &*side.snapshot);
+        let units = Units::of_snapshot(before).or(Units::of_snapshot(after));
+        let titles = sides.map(|side| match &side.state {
+            SideOrigin::Recorded(FileAtInstant { path, when }) => code(&format!("{}@{when}", path.display())),
+            SideOrigin::Live { name, .. } => code(name),
+        });
+        let mut whole = MarkdownTable::new(&[
+            (Align::Left, ""),
+            (Align::Right, &titles[0]),
+            (Align::Right, &titles[1]),
+            (Align::Right, "change"),
+        ]);
+        let (old, new) = (figures(before), figures(after));
+        let mut bytes_row = |name: &str, (old, new): (u64, u64)| {
+            let change = i128::from(new) - i128::from(old);
+            whole.row(&[name.to_owned(), units.bytes(old), units.bytes(new), units.signed_bytes(change)]);
+        };
+        bytes_row("live", (old.live_bytes(), new.live_bytes()));
+        // A snapshot of a live process does not know what was before.
+        if [before, after].iter().all(|side| !side.source.snapshot && side.source.known.is_none()) {
+            bytes_row("peak until then", (old.peak_bytes, new.peak_bytes));
+            bytes_row("allocated until then", (old.allocated_bytes, new.allocated_bytes));
+        }
+        let mut blocks_row = |name: &str, (old, new): (u64, u64)| {
+            let change = i128::from(new) - i128::from(old);
+            whole.row(&[name.to_owned(), units.count(old), units.count(new), units.signed_count(change)]);
+        };
+        if units.has_blocks() {
+            blocks_row("live blocks", (old.live_blocks(), new.live_blocks()));
+        }
+        let mut text = whole.finish();
+        if deltas.is_empty() {
+            let filters = &self.selection.filters;
+            text.push_str(&match filters.is_empty() {
+                true => "\nNothing changed.\n".to_owned(),
+                false => format!("\nNothing that matches {} changed.\n", code(&filters.to_string())),
+            });
+            return text;
+        }
+        let mut table = MarkdownTable::new(&[
+            (Align::Right, "change"),
+            (Align::Right, "before"),
+            (Align::Right, "after"),
+            (Align::Right, "blocks"),
+            (Align::Left, ""),
+            (Align::Left, by.key()),
+        ]);
+        let (first, rest) = deltas.split_at(self.selection.table_rows().min(deltas.len()));
+        let catalogs = [&*before.catalog, &*after.catalog];
+        let keys: Vec<(&Catalog, &GroupKey)> =
+            first.iter().filter_map(|delta| delta.key()).map(|(side, key)| (catalogs[side], key)).collect();
+        let names = RowName::all(by, SiteView { depth: self.stacks, naming }, &keys);
+        for ((delta, name), (catalog, key)) in first.iter().zip(names).zip(keys) {
+            let name = match (key, name) {
+                (GroupKey::Site(stack), RowName::Site(detail)) => {
+                    let line = SiteLine::new(naming, catalog, *stack, &detail).fitted(MARKDOWN_COLUMNS);
+                    code(&line.render(Paint::plain(), MARKDOWN_COLUMNS))
+                }
+                (GroupKey::Thread(_), _) => code(&key_text(naming, catalog, key)),
+                (_, RowName::Named(name) | RowName::Site(name)) if name.is_empty() => "(not known)".to_owned(),
+                (_, RowName::Named(name) | RowName::Site(name)) => code(&name),
+            };
+            table.row(&[
+                units.signed_bytes(delta.live_bytes()),
+                units.bytes(delta.before_figures().live_bytes()),
+                units.bytes(delta.after_figures().live_bytes()),
+                if units.has_blocks() { units.signed_count(delta.live_blocks()) } else { String::new() },
+                word_for(delta.change()).to_owned(),
+                name,
+            ]);
+        }
+        text.push_str(&format!("\n{}", table.finish()));
+        if !rest.is_empty() {
+            let what = counted(rest.len() as u64, &format!("more {}", by.key()));
+            let sum = rest.iter().map(Delta::live_bytes).sum();
+            text.push_str(&format!("\n… {what}, {} together.\n", units.signed_bytes(sum)));
+        }
+        text
     }
 
     fn body(

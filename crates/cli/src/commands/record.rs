@@ -2,6 +2,7 @@
 
 mod attached;
 
+use crate::budgets::{BudgetArgs, Limits, text as budget_text};
 use crate::commands::connect::{cannot_connect, wait_for as wait_for_listener};
 use crate::failure::{Failure, reason};
 use crate::live::ProcessChoice;
@@ -9,6 +10,7 @@ use crate::name_sources::NameSources;
 use crate::naming::NameArgs;
 use crate::output::{Output, say, warn};
 use crate::print::bytes::{bytes, count, counted};
+use crate::print::colour::Paint;
 use crate::print::status::StatusLine;
 use crate::print::summary;
 use crate::program::Program;
@@ -23,7 +25,9 @@ use highwater_model::{Nanos, parse_duration};
 use highwater_recorder::stream::{self, Address, StreamServer, StreamTo, Wire};
 use highwater_recorder::{Finished, Recorder, RecorderOptions, RecordingOutcome, RecordingProgress, RssEvery};
 use highwater_session::{Reason, be_ended_first, reason_in_words};
+use highwater_store::is_special;
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::sync::Arc;
@@ -40,9 +44,12 @@ use std::time::{Duration, Instant};
   highwater record --stream host:1234 --or-run ./app   unrecorded if nobody listens
   highwater record --serve 1234 ./server          only while 'highwater connect 1234' is there
   highwater record --pid 4711 --duration 60s      a process that runs already, for a minute
+  highwater record --budget highwater.toml -- ./test-suite   and check limits on its memory
 
 The program behaves as without us: input, output, signals, exit code. Children that it starts get recordings of their own \
 in a folder beside its own: app.children/ beside app.hw. Highwater's own words go to standard error.
+
+With limits, the exit code is 1 if the program ended with 0 and a limit is broken or cannot be checked.
 
 With --stream, the exit code is 125 if the program ended with 0 and its stream was not kept: the receiver refused it, had no room for it, or was \
 gone before it confirmed the end. A program's own failure is passed on all the same. Why a stream was not kept is said in any case.")]
@@ -65,9 +72,9 @@ pub struct Record {
     /// Record only the program itself, not the processes it starts
     #[arg(long)]
     no_children: bool,
-    /// Keep the recordings of children that held at least this much at their peak; 0 keeps all
-    #[arg(long, value_name = "BYTES", value_parser = parse_least, default_value = "1MiB")]
-    keep_children: u64,
+    /// Keep the recordings of children that held at least this much at their peak; 0 keeps all [default: 1MiB; with limits 0, as children have them too]
+    #[arg(long, value_name = "BYTES", value_parser = parse_least)]
+    keep_children: Option<u64>,
     #[command(flatten)]
     names: NameArgs,
     #[command(flatten)]
@@ -116,6 +123,9 @@ pub struct Record {
     wire: WireName,
     #[command(flatten)]
     sources: NameSources,
+    // Boxed: all commands are variants of one type.
+    #[command(flatten)]
+    budget: Box<BudgetArgs>,
     /// The program and its arguments
     #[arg(
         value_name = "PROGRAM",
@@ -178,6 +188,7 @@ impl Record {
         let program = program::find(&self.program[0])?;
         // What is wrong with a project's file is said before the program runs.
         self.names.allocators()?;
+        let limits = self.limits()?;
         let library = preload_file::path()?;
         let to = self.stream_to()?;
         let is_sent = to.is_some();
@@ -215,15 +226,61 @@ impl Record {
             // Recording has ended, but the program goes on: we still wait for it, to exit as it does.
             None => wait_for(&mut child, &signals).map_err(|error| Failure::fault(reason(&error)))?,
         };
+        let is_kept = self.is_budget_kept(limits.as_ref(), file.as_ref(), &outcome.finished, output.width);
         end_like(status)?;
-        match !is_sent || self.is_stream_kept(&outcome.finished) {
-            true => Ok(()),
-            false => Err(Failure::StreamNotKept),
+        if is_sent && !self.is_stream_kept(&outcome.finished) {
+            return Err(Failure::StreamNotKept);
         }
+        if is_kept { Ok(()) } else { Err(Failure::Found) }
     }
 
     fn sample_rate(&self) -> Option<u64> {
         self.sample.or(self.sample_rate).filter(|bytes| *bytes > 0)
+    }
+
+    /// The least peak of children whose recordings are kept.
+    fn keep_children(&self) -> u64 {
+        const USUAL: u64 = 1 << 20;
+        self.keep_children.unwrap_or(if self.budget.is_any() { 0 } else { USUAL })
+    }
+
+    /// The limits; they need a recording on this machine.
+    fn limits(&self) -> Result<Option<Limits>, Failure> {
+        let limits = self.budget.read()?;
+        if limits.is_some() && self.output.is_none() && (self.stream.is_some() || self.serve.is_some()) {
+            return Err(Failure::Usage("limits are checked in a recording on this machine: -o names it".to_owned()));
+        }
+        if let (Some(_), Some(path)) = (&limits, self.output.as_ref().filter(|path| is_special(path))) {
+            return Err(Failure::in_file(path, "limits are checked in a file, and this cannot be read again"));
+        }
+        Ok(limits)
+    }
+
+    /// Judges the recording, and prints the verdict on standard error. True if every limit is kept.
+    fn is_budget_kept(
+        &self,
+        limits: Option<&Limits>,
+        file: Option<&RecordingFile>,
+        finished: &[Finished],
+        width: Option<usize>,
+    ) -> bool {
+        let Some(limits) = limits else { return true };
+        let Some(file) = file.filter(|file| file.path.is_file()) else {
+            warn("nothing was recorded, so no limit is checked");
+            return false;
+        };
+        match limits.judge(&file.path, &self.names) {
+            Ok(verdict) => {
+                let text = budget_text::render(&verdict, Paint::for_stderr(), width);
+                let _ = write!(std::io::stderr(), "{text}");
+                // What a recording lacks may have broken a limit.
+                verdict.is_kept() && finished.iter().all(|one| one.written.is_ok())
+            }
+            Err(failure) => {
+                failure.line().into_iter().for_each(say);
+                false
+            }
+        }
     }
 
     fn options(&self, file: &mut Option<RecordingFile>, late: bool) -> RecorderOptions {
@@ -236,7 +293,7 @@ impl Record {
             mappings: !self.no_mmap,
             no_args: self.no_args,
             free_stacks: self.free_stacks,
-            keep_children: self.keep_children,
+            keep_children: self.keep_children(),
             late,
             context: self.context.clone().unwrap_or_default(),
             rss_every: self.rss_every,
@@ -411,10 +468,10 @@ impl Record {
         let Some(file) = file else { return Ok(()) };
         let Some(main) = finished.iter().find(|one| one.path.as_ref() == Some(&file.path)) else {
             file.remove_if_empty();
-            summary::list(outcome, None, self.keep_children);
+            summary::list(outcome, None, self.keep_children());
             return Ok(());
         };
-        summary::print(main, outcome, self.keep_children, lasted, output.width, &self.names)
+        summary::print(main, outcome, self.keep_children(), lasted, output.width, &self.names)
     }
 
     /// Reports the amounts sent, for each process that sent anything.

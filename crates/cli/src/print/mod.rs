@@ -8,6 +8,7 @@ pub mod cut;
 pub mod figures;
 pub mod heading;
 pub mod hex;
+pub mod markdown;
 pub mod memory_curves;
 pub mod progress;
 pub mod rows;

@@ -37,6 +37,7 @@ impl Record {
     /// Records a process that runs already; leaves it as it was.
     pub(super) fn run_attached(&self, output: &mut Output) -> Result<(), Failure> {
         self.names.allocators()?;
+        let limits = self.limits()?;
         let pid = self.process.outside()?;
         // A process that cannot be attached to is refused before a file is made.
         let plan = attaching::plan(pid)?;
@@ -87,10 +88,11 @@ impl Record {
         let outcome = recorder.finish(|| line.show("finding the names of functions …"));
         line.clear();
         self.conclude_attached(file.as_ref(), &outcome, is_sent, lasted, output)?;
-        match !is_sent || self.is_stream_kept(&outcome.finished) {
-            true => Ok(()),
-            false => Err(Failure::StreamNotKept),
+        let is_kept = self.is_budget_kept(limits.as_ref(), file.as_ref(), &outcome.finished, output.width);
+        if is_sent && !self.is_stream_kept(&outcome.finished) {
+            return Err(Failure::StreamNotKept);
         }
+        if is_kept { Ok(()) } else { Err(Failure::Found) }
     }
 
     fn attach(&self, pid: u32, replace: bool) -> Result<AttachedProcess, Failure> {

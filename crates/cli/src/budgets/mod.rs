@@ -1,0 +1,378 @@
+//! Budgets on the command line: the options that `check` and `record` share, and the verdict on a program and its children.
+
+pub mod ci;
+pub mod text;
+
+use crate::failure::{Failure, reason};
+use crate::naming::NameArgs;
+use crate::open::{self, OnDamage, Opened};
+use crate::output::warn;
+use crate::print::site_line::SiteLine;
+use crate::print::text::shell_word;
+use crate::process_files::recordings_of_children;
+use clap::Args;
+use highwater_model::StackId;
+use highwater_query::budget::{
+    Allowance, BudgetFile, BudgetPart, CheckedLimit, ImpossibleLimit, LimitKind, MOST_BUDGET_BYTES, Outcome, PartSpan,
+    Suppressed, Suppression, Suppressions, comparable, judge, judge_against, parse_suppressions,
+};
+use highwater_query::{Filter, Query};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where the help of a command lists these options.
+const LIMITS: &str = "Limits";
+
+/// Limits on a program's memory.
+#[derive(Debug, Default, Args)]
+pub struct BudgetArgs {
+    /// Check the limits of this file's table [budget]: a TOML file, usually highwater.toml. Exit code 1 if one is broken
+    #[arg(help_heading = LIMITS, long, value_name = "FILE")]
+    budget: Option<PathBuf>,
+    /// The most bytes live at once (such as 64MiB), of the program and of each child
+    #[arg(help_heading = LIMITS, long, value_name = "SIZE", value_parser = size)]
+    max_peak: Option<u64>,
+    /// The most bytes live at the end
+    #[arg(help_heading = LIMITS, long, value_name = "SIZE", value_parser = size)]
+    max_leaked: Option<u64>,
+    /// The most blocks live at the end
+    #[arg(help_heading = LIMITS, long, value_name = "N", value_parser = count)]
+    max_leaked_blocks: Option<u64>,
+    /// The most bytes ever allocated
+    #[arg(help_heading = LIMITS, long, value_name = "SIZE", value_parser = size)]
+    max_allocated: Option<u64>,
+    /// The most allocations, reallocations included
+    #[arg(help_heading = LIMITS, long, value_name = "N", value_parser = count)]
+    max_allocations: Option<u64>,
+    /// The largest share of allocations that are freed before their thread allocates anything else (such as 30%)
+    #[arg(help_heading = LIMITS, long, value_name = "SHARE", value_parser = share)]
+    max_temporary: Option<u64>,
+    /// The most bytes in RAM
+    #[arg(help_heading = LIMITS, long, value_name = "SIZE", value_parser = size)]
+    max_rss: Option<u64>,
+    /// The most bytes by which live memory grows from one mark that '--each' names to the next, on average without the first time
+    #[arg(help_heading = LIMITS, long, value_name = "SIZE", value_parser = size, requires = "each")]
+    max_growth: Option<u64>,
+    /// The mark that the program sets in each iteration
+    #[arg(help_heading = LIMITS, long, value_name = "MARK", requires = "max_growth")]
+    each: Option<String>,
+    /// Only blocks that this filter selects count in these limits: 'mycrate::', type:NAME, size:1MiB..; may be repeated
+    #[arg(help_heading = LIMITS, long = "in", value_name = "FILTER")]
+    filters: Vec<Filter>,
+    /// Leave the leaks of these sites out: a file with a suppression in each line, such as leak:libfontconfig, as LeakSanitizer has them, or a filter; may be
+    /// repeated
+    #[arg(help_heading = LIMITS, long, value_name = "FILE")]
+    suppressions: Vec<PathBuf>,
+    /// Compare with a recording of an earlier run: its peak, what is live at the end and what is allocated; several give a range
+    #[arg(help_heading = LIMITS, long, value_name = "FILE")]
+    baseline: Vec<PathBuf>,
+    /// By how much figures may exceed those of the baselines [default: +5%]
+    #[arg(help_heading = LIMITS, long, value_name = "SHARE", requires = "baseline")]
+    allow: Option<Allowance>,
+}
+
+fn size(text: &str) -> Result<u64, ImpossibleLimit> {
+    LimitKind::Peak.parse(text)
+}
+
+fn count(text: &str) -> Result<u64, ImpossibleLimit> {
+    LimitKind::Allocations.parse(text)
+}
+
+fn share(text: &str) -> Result<u64, ImpossibleLimit> {
+    LimitKind::Temporary.parse(text)
+}
+
+/// The limits of a run, read and found possible.
+#[derive(Debug, Default)]
+pub struct Limits {
+    file: BudgetFile,
+    /// The file's path, if there is one.
+    pub path: Option<PathBuf>,
+    /// The limits of the command line, for every program.
+    parts: Vec<BudgetPart>,
+    suppressions: Vec<Suppression>,
+    baselines: Vec<PathBuf>,
+    allowance: Allowance,
+}
+
+/// A process, judged.
+pub struct JudgedProcess {
+    /// Its recording.
+    pub path: PathBuf,
+    /// The program's name.
+    pub program: String,
+    /// Its process id.
+    pub pid: u64,
+    /// Its limits.
+    pub checks: Vec<JudgedLimit>,
+}
+
+/// A limit, judged.
+pub struct JudgedLimit {
+    /// The answer.
+    pub checked: CheckedLimit,
+    /// Its sites as lines for people.
+    pub lines: Vec<SiteLine>,
+    /// The same for all processes that have the same limit.
+    key: (String, String, LimitKind),
+}
+
+/// The verdict on a program and its children.
+#[derive(Default)]
+pub struct Verdict {
+    /// The processes that have limits, the program first.
+    pub processes: Vec<JudgedProcess>,
+    /// What suppressions took out.
+    pub suppressed: Vec<Suppressed>,
+}
+
+impl BudgetArgs {
+    /// True if any limit is asked for.
+    pub fn is_any(&self) -> bool {
+        self.budget.is_some() || !self.baseline.is_empty() || self.limits().next().is_some()
+    }
+
+    /// The limits of the options, in the order of [`LimitKind::ALL`].
+    fn limits(&self) -> impl Iterator<Item = (LimitKind, u64)> {
+        let all = [
+            (LimitKind::Peak, self.max_peak),
+            (LimitKind::Leaked, self.max_leaked),
+            (LimitKind::LeakedBlocks, self.max_leaked_blocks),
+            (LimitKind::Allocated, self.max_allocated),
+            (LimitKind::Allocations, self.max_allocations),
+            (LimitKind::Temporary, self.max_temporary),
+            (LimitKind::Rss, self.max_rss),
+            (LimitKind::Growth, self.max_growth),
+        ];
+        all.into_iter().filter_map(|(kind, limit)| Some((kind, limit?)))
+    }
+
+    /// Reads the files and checks that the limits are possible; `None` if there are no limits.
+    pub fn read(&self) -> Result<Option<Limits>, Failure> {
+        if !self.is_any() {
+            return match (self.suppressions.is_empty(), self.filters.is_empty()) {
+                (true, true) => Ok(None),
+                (false, _) => {
+                    Err(Failure::Usage("--suppressions is given, and no limit that it applies to".to_owned()))
+                }
+                (true, false) => Err(Failure::Usage("--in is given, and no limit that it applies to".to_owned())),
+            };
+        }
+        let mut limits = Limits { allowance: self.allow.unwrap_or_default(), ..Limits::default() };
+        if let Some(path) = &self.budget {
+            limits.file = BudgetFile::parse(&read_text(path)?).map_err(|bad| Failure::in_file(path, bad))?;
+            let folder = path.parent().unwrap_or(Path::new(""));
+            for name in &limits.file.suppression_files {
+                limits.suppressions.extend(suppressions_of(&folder.join(name))?);
+            }
+            limits.path = Some(path.clone());
+        }
+        limits.parts = self.parts().map_err(|why| Failure::Usage(why.to_string()))?;
+        limits.suppressions.extend(limits.file.suppressions.iter().cloned());
+        for path in &self.suppressions {
+            limits.suppressions.extend(suppressions_of(path)?);
+        }
+        limits.baselines.clone_from(&self.baseline);
+        Ok(Some(limits))
+    }
+
+    /// The limits of the options as parts.
+    fn parts(&self) -> Result<Vec<BudgetPart>, ImpossibleLimit> {
+        let (growth, whole): (Vec<_>, Vec<_>) = self.limits().partition(|(kind, _)| kind.is_growth());
+        let mut parts = Vec::new();
+        for (span, limits) in [
+            (PartSpan::Whole, whole),
+            (PartSpan::Each { mark: self.each.clone().unwrap_or_default(), skip: 1 }, growth),
+        ] {
+            if !limits.is_empty() {
+                parts.push(BudgetPart::new(String::new(), self.filters.clone(), span, limits)?);
+            }
+        }
+        Ok(parts)
+    }
+}
+
+fn read_text(path: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(MOST_BUDGET_BYTES + 1).read_to_string(&mut text));
+    read.map_err(|error| Failure::in_file(path, format_args!("cannot read: {}", reason(&error))))?;
+    if text.len() as u64 > MOST_BUDGET_BYTES {
+        return Err(Failure::in_file(path, "it is longer than 1 MiB"));
+    }
+    Ok(text)
+}
+
+fn suppressions_of(path: &Path) -> Result<Vec<Suppression>, Failure> {
+    parse_suppressions(&read_text(path)?).map_err(|bad| Failure::in_file(path, bad))
+}
+
+impl Limits {
+    /// Judges the recording of a program, and those of its children.
+    pub fn judge(&self, path: &Path, names: &NameArgs) -> Result<Verdict, Failure> {
+        let mut suppressions = Suppressions::new(self.suppressions.iter().cloned());
+        let baselines = self.baselines(path, names)?;
+        let mut verdict = Verdict::default();
+        let mut programs = BTreeSet::new();
+        for path in [path.to_owned()].into_iter().chain(recordings_of_children(path)) {
+            let opened = open::open(&path, OnDamage::Warn)?;
+            let process = self.judge_process(&opened, names, &baselines, &mut suppressions)?;
+            programs.insert(process.program.clone());
+            if !process.checks.is_empty() {
+                verdict.processes.push(process);
+            }
+        }
+        for name in self.file.programs.keys().filter(|name| !programs.contains(*name)) {
+            warn(&format!("the budget has limits for '{name}', and no recorded process has this name"));
+        }
+        verdict.leave_out_absent();
+        verdict.suppressed = suppressions.taken().to_vec();
+        Ok(verdict)
+    }
+
+    fn judge_process(
+        &self,
+        opened: &Opened,
+        names: &NameArgs,
+        baselines: &BTreeMap<String, Vec<Query>>,
+        suppressions: &mut Suppressions,
+    ) -> Result<JudgedProcess, Failure> {
+        let source = opened.source();
+        let naming = names.of(opened)?;
+        let section = if self.file.programs.contains_key(&source.program) { source.program.as_str() } else { "" };
+        let parts: Vec<BudgetPart> = self.file.of(&source.program).iter().chain(&self.parts).cloned().collect();
+        let known: Vec<Query> = baselines.get(&source.program).into_iter().flatten().cloned().collect();
+        let known: Vec<Query> =
+            known.into_iter().filter(|known| comparable(source, known.history.source()).is_ok()).collect();
+        let checks = opened.ask_history(|history, work| {
+            let query = Query { naming: naming.clone(), ..Query::new(Arc::clone(history)) };
+            let mut checks = if parts.is_empty() { Vec::new() } else { judge(&query, &parts, suppressions, work)? };
+            checks.extend(judge_against(&query, &known, self.allowance, suppressions, work)?);
+            Ok(checks)
+        })?;
+        let judged = |checked: CheckedLimit| JudgedLimit {
+            key: (section.to_owned(), checked.part.clone(), checked.limit),
+            lines: checked
+                .sites
+                .iter()
+                .map(|site| SiteLine::new(&naming, opened.catalog(), StackId(site.id), ""))
+                .collect(),
+            checked,
+        };
+        Ok(JudgedProcess {
+            path: opened.path().to_owned(),
+            program: source.program.clone(),
+            pid: if (source.pid as i64) < 0 { 0 } else { source.pid },
+            checks: checks.into_iter().map(judged).collect(),
+        })
+    }
+
+    /// The earlier runs by program; a baseline that cannot be compared is refused.
+    fn baselines(&self, path: &Path, names: &NameArgs) -> Result<BTreeMap<String, Vec<Query>>, Failure> {
+        let mut found: BTreeMap<String, Vec<Query>> = BTreeMap::new();
+        if self.baselines.is_empty() {
+            return Ok(found);
+        }
+        let own = open::open(path, OnDamage::Warn)?;
+        for baseline in &self.baselines {
+            let main = open::open(baseline, OnDamage::Warn)?;
+            comparable(own.source(), main.source()).map_err(|why| {
+                Failure::in_file(baseline, format_args!("cannot be the baseline of {}: {why}", path.display()))
+            })?;
+            let children = recordings_of_children(baseline).into_iter().map(|child| open::open(&child, OnDamage::Warn));
+            for opened in [Ok(main)].into_iter().chain(children) {
+                let opened = opened?;
+                let naming = names.of(&opened)?;
+                let query = Query { naming, ..Query::new(Arc::clone(opened.history()?)) };
+                found.entry(opened.source().program.clone()).or_default().push(query);
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Verdict {
+    /// Leaves limits out of processes that never came to their part, if another process did.
+    fn leave_out_absent(&mut self) {
+        let every = |process: &JudgedProcess| -> Vec<_> {
+            process.checks.iter().filter(|one| !one.checked.is_absent).map(|one| one.key.clone()).collect()
+        };
+        let mut known: BTreeSet<_> = self.processes.iter().flat_map(every).collect();
+        for process in &mut self.processes {
+            // Where no process came to it, the first one says so.
+            process.checks.retain(|one| !one.checked.is_absent || known.insert(one.key.clone()));
+        }
+        self.processes.retain(|process| !process.checks.is_empty());
+    }
+
+    /// All limits, each with its process.
+    pub fn all(&self) -> impl Iterator<Item = (&JudgedProcess, &JudgedLimit)> {
+        self.processes.iter().flat_map(|process| process.checks.iter().map(move |one| (process, one)))
+    }
+
+    /// The limits that are not kept.
+    pub fn failed(&self) -> impl Iterator<Item = (&JudgedProcess, &JudgedLimit)> {
+        self.all().filter(|(_, one)| one.checked.outcome != Outcome::Kept)
+    }
+
+    /// True if every limit is kept.
+    pub fn is_kept(&self) -> bool {
+        self.failed().next().is_none()
+    }
+
+    /// The suppressions that took nothing out.
+    pub fn unused(&self) -> impl Iterator<Item = &Suppressed> {
+        self.suppressed.iter().filter(|one| !one.used)
+    }
+
+    /// The verdict as a part of a JSON document.
+    pub fn document(&self) -> Value {
+        let check = |process: &JudgedProcess, one: &JudgedLimit| {
+            let mut check = serde_json::to_value(&one.checked).unwrap_or_default();
+            check["view"] = process.view(&one.checked).into();
+            check
+        };
+        let processes: Vec<Value> = self
+            .processes
+            .iter()
+            .map(|process| {
+                json!({
+                    "file": process.path.display().to_string(),
+                    "program": process.program,
+                    "pid": process.pid,
+                    "checks": process.checks.iter().map(|one| check(process, one)).collect::<Vec<_>>(),
+                })
+            })
+            .collect();
+        json!({
+            "kept": self.is_kept(),
+            "limits": self.all().count(),
+            "failed": self.failed().count(),
+            "processes": processes,
+            "suppressed": self.suppressed,
+        })
+    }
+}
+
+impl JudgedProcess {
+    /// The command that shows a figure.
+    pub fn view(&self, checked: &CheckedLimit) -> String {
+        let shown = &checked.shown;
+        let mut words = vec!["highwater".to_owned(), "view".to_owned(), self.path.display().to_string()];
+        for (option, value) in [("--from", &shown.from), ("--to", &shown.to), ("--at", &shown.at)] {
+            words.extend(value.iter().flat_map(|value| [option.to_owned(), value.clone()]));
+        }
+        words.extend(shown.filters.iter().flat_map(|filter| ["--filter".to_owned(), filter.clone()]));
+        words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Its name for people.
+    pub fn name(&self) -> String {
+        let program = if self.program.is_empty() { "(unnamed)" } else { &self.program };
+        if self.pid == 0 { program.to_owned() } else { format!("{program} (pid {})", self.pid) }
+    }
+}

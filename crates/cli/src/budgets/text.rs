@@ -1,0 +1,163 @@
+//! A verdict for people: a table of the limits, what broke them, and where that is seen.
+
+use super::{JudgedProcess, Verdict};
+use crate::print::bytes::{bytes, count, counted};
+use crate::print::colour::{Paint, Style};
+use crate::print::table::{Align, Cell, Table};
+use crate::print::text::printable;
+use highwater_query::budget::{BudgetUnit, CheckedLimit, Outcome};
+
+/// The columns of a site's line where there is no terminal.
+const SITE_COLUMNS: usize = 100;
+
+/// A figure in its unit.
+pub fn figure(unit: BudgetUnit, value: u64) -> String {
+    match unit {
+        BudgetUnit::Bytes => bytes(value),
+        BudgetUnit::Blocks => count(value),
+        BudgetUnit::BasisPoints => format!("{}.{:02}%", value / 100, value % 100),
+    }
+}
+
+/// What is limited, and of which part: `peak, in 'parse'`.
+pub fn what(checked: &CheckedLimit) -> String {
+    match checked.part.as_str() {
+        "" => checked.limit.in_words().to_owned(),
+        part => format!("{}, {part}", checked.limit.in_words()),
+    }
+}
+
+/// The limit in words, and what broke it, in one line.
+pub fn sentence(checked: &CheckedLimit) -> String {
+    let what = what(checked);
+    let limit = figure(checked.unit, checked.allowed);
+    let Some(value) = checked.figure else {
+        return format!("{what} is not known: {}", checked.why.as_deref().unwrap_or_default());
+    };
+    let about = if checked.estimated { "about " } else { "" };
+    let mut text = format!("{what}: {about}{}, and the limit is {limit}", figure(checked.unit, value));
+    if checked.outcome == Outcome::Broken {
+        text.push_str(&format!(" (+{})", figure(checked.unit, checked.over)));
+    }
+    if let Some(range) = checked.baseline {
+        let (least, most) = (figure(checked.unit, range.least), figure(checked.unit, range.most));
+        let runs = counted(range.runs as u64, "earlier run");
+        text.push_str(&match range.least == range.most {
+            true => format!("; {runs} had {most}"),
+            false => format!("; {runs} had {least} to {most}"),
+        });
+    }
+    text
+}
+
+/// The verdict as text.
+pub fn render(verdict: &Verdict, paint: Paint, width: Option<usize>) -> String {
+    let mut text = String::new();
+    for process in &verdict.processes {
+        let title = format!("{}: {}", process.name(), process.path.display());
+        text.push_str(&format!("\n{}\n", paint.paint(Style::Bold, &printable(&title))));
+        text.push_str(&table(process, width).render(paint, width));
+        text.push_str(&notes(process, paint));
+    }
+    let taken: Vec<_> = verdict.suppressed.iter().filter(|one| one.used).collect();
+    let unused: Vec<_> = verdict.unused().collect();
+    if !verdict.suppressed.is_empty() {
+        text.push('\n');
+    }
+    for one in taken {
+        let blocks = counted(one.blocks, "block");
+        text.push_str(&printable(&format!("suppressed: {} in {blocks} by {}", bytes(one.bytes), one.suppression)));
+        text.push('\n');
+    }
+    for one in unused {
+        let mark = paint.paint(Style::Yellow, "unused suppression:");
+        text.push_str(&format!("{mark} {}\n", printable(&one.suppression)));
+    }
+    let (all, failed) = (verdict.all().count() as u64, verdict.failed().count() as u64);
+    let line = match (all, failed) {
+        (0, _) => "No process has a limit.".to_owned(),
+        (1, 0) => "The limit is kept.".to_owned(),
+        (_, 0) => format!("All {} limits are kept.", count(all)),
+        (_, 1) => format!("1 of {} is not kept.", counted(all, "limit")),
+        _ => format!("{} of {} are not kept.", count(failed), counted(all, "limit")),
+    };
+    let style = if failed == 0 { Style::Green } else { Style::Red };
+    text.push_str(&format!("\n{}\n", paint.paint(style, &line)));
+    text
+}
+
+fn table(process: &JudgedProcess, width: Option<usize>) -> Table {
+    let mut rows = Vec::new();
+    for one in &process.checks {
+        let checked = &one.checked;
+        let (style, word) = match checked.outcome {
+            Outcome::Kept => (Style::Green, "kept"),
+            Outcome::Broken => (Style::Red, "broken"),
+            Outcome::NotKnown => (Style::Red, "not known"),
+        };
+        let about = if checked.estimated { "~" } else { "" };
+        let value = checked.figure.map(|value| format!("{about}{}", figure(checked.unit, value)));
+        let over = match checked.outcome {
+            Outcome::Broken => format!("+{}", figure(checked.unit, checked.over)),
+            _ => String::new(),
+        };
+        rows.push(vec![
+            Cell::new(style, word),
+            value.unwrap_or_default().into(),
+            figure(checked.unit, checked.allowed).into(),
+            Cell::new(style, &over),
+            Cell::new(Style::Bold, &name(checked)),
+        ]);
+        for (site, _) in checked.sites.iter().zip(&one.lines).filter(|_| checked.outcome == Outcome::Broken) {
+            let unit = if checked.unit == BudgetUnit::Bytes { BudgetUnit::Bytes } else { BudgetUnit::Blocks };
+            let value = Cell::new(Style::Dim, &figure(unit, site.figure));
+            rows.push(vec![Cell::default(), value, Cell::default(), Cell::default(), Cell::default()]);
+        }
+    }
+    let mut table = Table::default()
+        .column(Align::Left, "")
+        .column(Align::Right, "figure")
+        .column(Align::Right, "limit")
+        .column(Align::Right, "over")
+        .column(Align::Left, "");
+    rows.into_iter().for_each(|row| table.row(row));
+    // The room for the lines of sites is known when all figures are there.
+    let room = width.map_or(SITE_COLUMNS, |width| table.room(width));
+    let mut at = 0;
+    for one in &process.checks {
+        at += 1;
+        for line in one.lines.iter().filter(|_| one.checked.outcome == Outcome::Broken) {
+            table.set_last(at, line.fitted(room));
+            at += 1;
+        }
+    }
+    table
+}
+
+/// The commands that show what broke limits, and the reasons of figures that are not known.
+fn notes(process: &JudgedProcess, paint: Paint) -> String {
+    let mut text = String::new();
+    for one in process.checks.iter().filter(|one| one.checked.outcome != Outcome::Kept) {
+        let note = match &one.checked.why {
+            Some(why) => printable(why),
+            None => paint.paint(Style::Blue, &printable(&process.view(&one.checked))).into_owned(),
+        };
+        text.push_str(&format!("{}: {note}\n", printable(&what(&one.checked))));
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+/// What is limited, with the earlier runs or the number of measures.
+fn name(checked: &CheckedLimit) -> String {
+    let mut name = what(checked);
+    if let Some(range) = checked.baseline {
+        let (least, most) = (figure(checked.unit, range.least), figure(checked.unit, range.most));
+        name.push_str(&if range.least == range.most { format!(": {most}") } else { format!(": {least} to {most}") });
+    }
+    match checked.spans {
+        Some(spans) if checked.limit.is_growth() => name.push_str(&format!(", {}", counted(spans as u64, "time"))),
+        Some(spans @ 2..) => name.push_str(&format!(", the most of {} times", count(spans as u64))),
+        _ => {}
+    }
+    name
+}
