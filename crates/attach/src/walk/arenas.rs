@@ -219,7 +219,7 @@ fn mapped_chunks(pid: i32, count: u64, deadline: Instant) -> io::Result<Vec<(u64
         in_time(deadline)?;
         let (mut at, mut words) = (mapping.start, [0; 16]);
         while at < mapping.end
-            && read_many(pid, &[at..at + 16], &mut words).is_ok_and(|read| read == 16)
+            && read_many(pid, std::slice::from_ref(&(at..at + 16)), &mut words).is_ok_and(|read| read == 16)
             && let Some(bytes) = mapped_size(&words, mapping.end - at)
         {
             found.push((at, bytes));
