@@ -122,6 +122,8 @@ pub enum Command {
     /// Install the C library: for programs that no library can be loaded into, such as statically linked ones
     #[command(name = "c-library")]
     CLibrary(commands::c_library::CLibrary),
+    /// The questions of this command line as tools for an assistant: a server of the Model Context Protocol
+    Mcp(commands::mcp::Mcp),
     /// Shell completions for bash, zsh, fish, elvish or PowerShell
     Completions(commands::completions::Completions),
     /// Manual pages, made from these help texts
@@ -143,7 +145,20 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Live", &["run", "attach", "detach", "ps", "snapshot", "watch", "rss", "set", "snapshots", "collector"]),
     (
         "Analyse",
-        &["report", "leaks", "growth", "diff", "block", "objects", "timeline", "processes", "view", "info", "check"],
+        &[
+            "report",
+            "leaks",
+            "growth",
+            "diff",
+            "block",
+            "objects",
+            "timeline",
+            "processes",
+            "view",
+            "mcp",
+            "info",
+            "check",
+        ],
     ),
     ("Fleet", &["ship", "fleet", "lake"]),
     ("Convert", &["export", "import", "trim", "symbolize"]),

@@ -82,6 +82,18 @@ pub fn pass_on_to(command: &mut Command) {
     unsafe { command.pre_exec(move || restore(ignored, blocked)) };
 }
 
+/// Makes the process end with us, however we end: the kernel asks it to (`SIGTERM`) when the thread that starts it is gone.
+pub fn end_with_us(command: &mut Command) {
+    let us = rustix::process::getpid();
+    let ask = move || {
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
+        // We may have ended in between.
+        if rustix::process::getppid() == Some(us) { Ok(()) } else { Err(io::Error::from(io::ErrorKind::NotFound)) }
+    };
+    // SAFETY: the closure runs between fork and exec; it only makes system calls and touches nothing else.
+    unsafe { command.pre_exec(ask) };
+}
+
 fn restore(ignored: u64, blocked: u64) -> io::Result<()> {
     // SAFETY: the actions and the mask are complete; only the state of this process changes.
     unsafe {

@@ -131,6 +131,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Check(check) => check.run(&mut output),
         Command::Completions(completions) => completions.run(&mut output),
         Command::Man(man) => man.run(&mut output),
+        Command::Mcp(mcp) => mcp.run(&mut output),
         Command::Summary(summary) => summary.run(&mut output),
     };
     // A command that found a problem has still printed output.

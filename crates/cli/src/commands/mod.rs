@@ -19,6 +19,7 @@ pub mod lake;
 pub mod leaks;
 pub mod listen;
 pub mod man;
+pub mod mcp;
 pub mod metrics;
 pub mod objects;
 pub mod processes;

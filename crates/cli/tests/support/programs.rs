@@ -39,6 +39,18 @@ pub fn rust(name: &str) -> PathBuf {
     build(&["rustc", "--edition=2024", "-O", "-g"], &format!("{name}.rs"), &format!("{name}-rs"), &[])
 }
 
+/// The example `service` of the crate `highwater`, which leaks sessions. It is compiled alone, as a program to be recorded.
+pub fn service() -> PathBuf {
+    let library = "--crate-type=rlib --crate-name=highwater";
+    let flags: Vec<&str> = library.split(' ').collect();
+    let stand_in = build(&["rustc", "--edition=2024", "-O"], "no_marks.rs", "libhighwater.rlib", &flags);
+    let linked = format!("highwater={}", stand_in.display());
+    build(&["rustc", "--edition=2024", "-O", "-g"], SERVICE, "service", &["--extern", &linked])
+}
+
+/// The source of the example, from the folder of our own programs.
+const SERVICE: &str = "../../../highwater/examples/service.rs";
+
 /// A Rust program, built with other flags under another name.
 pub fn rust_as(name: &str, output: &str, flags: &[&str]) -> PathBuf {
     build(&["rustc", "--edition=2024"], &format!("{name}.rs"), output, flags)
@@ -73,5 +85,6 @@ fn build(compiler: &[&str], source: &str, output: &str, flags: &[&str]) -> PathB
 
 fn newest_source() -> std::time::SystemTime {
     let modified = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().metadata().unwrap().modified().unwrap();
-    std::fs::read_dir(sources()).unwrap().map(modified).max().unwrap()
+    let example = std::fs::metadata(sources().join(SERVICE)).unwrap().modified().unwrap();
+    std::fs::read_dir(sources()).unwrap().map(modified).max().unwrap().max(example)
 }
