@@ -37,7 +37,7 @@ fn main() {
     let commit = commit::of(root).unwrap_or_default();
     commit.changes_with.iter().for_each(|file| println!("cargo::rerun-if-changed={}", file.display()));
     println!("cargo::rustc-env=HIGHWATER_COMMIT={}", commit.text);
-    // They are two thirds of the file. Symbols stay: a panic's backtrace names its functions. Not in the profile, since other programs of the workspace, the
+    // They are three quarters of the file. Symbols stay: a panic's backtrace names its functions. Not in the profile, since other programs of the workspace, the
     // examples among them, keep their lines.
     if env::var("PROFILE").is_ok_and(|profile| profile == "release") {
         println!("cargo::rustc-link-arg-bins=-Wl,--strip-debug");
