@@ -2,13 +2,17 @@
 //!
 //! It is built by a cargo of its own, since it needs another profile: no standard library, no unwinding. It has no
 //! dependencies outside of this repository, so this takes about a second.
+//!
+//! It also finds the commit for `highwater --version`, and keeps debug tables out of the command that people install.
+
+mod commit;
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
-    let root = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../..");
+    let root = &Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../..");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     for part in ["crates/preload", "crates/agent", "crates/shm", "Cargo.toml"] {
         println!("cargo::rerun-if-changed={}", root.join(part).display());
@@ -16,7 +20,7 @@ fn main() {
     let target = out.join("preload");
     let mut cargo = Command::new(env::var_os("CARGO").expect("cargo sets CARGO"));
     cargo
-        .current_dir(&root)
+        .current_dir(root)
         .args(["build", "--quiet", "--locked", "--profile", "preload", "--package", "highwater-preload"])
         .args(["--features", "freestanding", "--target-dir"])
         .arg(&target)
@@ -30,4 +34,12 @@ fn main() {
     assert!(built.success(), "the preload library could not be built");
     let library = target.join("preload/libhighwater_preload.so");
     println!("cargo::rustc-env=HIGHWATER_PRELOAD={}", library.display());
+    let commit = commit::of(root).unwrap_or_default();
+    commit.changes_with.iter().for_each(|file| println!("cargo::rerun-if-changed={}", file.display()));
+    println!("cargo::rustc-env=HIGHWATER_COMMIT={}", commit.text);
+    // They are three quarters of the file. Symbols stay: a panic's backtrace names its functions. Not in the profile, since other programs of the workspace, the
+    // examples among them, keep their lines.
+    if env::var("PROFILE").is_ok_and(|profile| profile == "release") {
+        println!("cargo::rustc-link-arg-bins=-Wl,--strip-debug");
+    }
 }

@@ -24,6 +24,7 @@ const STYLES: Styles = Styles::styled()
 #[command(
     name = "highwater",
     version,
+    long_version = crate::version::long(),
     styles = STYLES,
     arg_required_else_help = true,
     after_help = "Examples:

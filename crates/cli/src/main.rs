@@ -11,6 +11,7 @@
 //! * [`viewed`] answers the viewer's questions that only some kinds of files can answer.
 //! * [`name_sources`] has the options for where names of functions come from.
 //! * [`mod@print`] is the output for people. Everything else, all arithmetic included, lives in the crates that this one calls.
+//! * [`version`] is what `--version` prints.
 //! * [`failure`] lists the ways to end early, with their exit codes: 1 for bad input, 2 for wrong usage, 0 for a closed pipe.
 #![deny(unsafe_code)]
 
@@ -39,6 +40,7 @@ mod running;
 mod size;
 mod target;
 mod token;
+mod version;
 
 use args::{Command, CommandLine};
 use clap::FromArgMatches;

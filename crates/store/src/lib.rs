@@ -37,9 +37,9 @@ mod new_file;
 mod unnamed;
 
 pub use file::{
-    BlockTooLong, CheckReport, Damage, EventsSummary, FigureCheckpoint, FileSink, FileStats, Followed, Follower,
-    Highest, Moment, NumberedWriter, OpenError, Recording, RecordingError, RecordingSegment, ReplayUntil, Spacing,
-    StepWriter, WalkItem, Wanted, Writer, Written, is_recording, is_usable_state, write_snapshot,
+    BlockTooLong, CheckReport, Damage, EventsSummary, FORMAT_VERSION, FigureCheckpoint, FileSink, FileStats, Followed,
+    Follower, Highest, Moment, NumberedWriter, OpenError, Recording, RecordingError, RecordingSegment, ReplayUntil,
+    Spacing, StepWriter, WalkItem, Wanted, Writer, Written, is_recording, is_usable_state, write_snapshot,
     write_snapshot_with_breakdown, write_states,
 };
 pub use listening_socket::{BindError, ListeningSocket, ServerKind, prepare_directory};

@@ -69,6 +69,7 @@ pub use errors::{OpenError, RecordingError};
 pub use events::EventsSummary;
 pub use figure_checkpoint::FigureCheckpoint;
 pub use follower::{BlockTooLong, Followed, Follower};
+pub use frame::VERSION as FORMAT_VERSION;
 pub use highest::Highest;
 pub use highwater_model::Damage;
 pub use moment::Moment;
