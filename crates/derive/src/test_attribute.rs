@@ -46,6 +46,7 @@ pub fn expand(arguments: Tokens, item: Tokens) -> Result<Tokens, Error> {
     block.set_span(body.span());
     Ok(quote! {
         #[::core::prelude::v1::test]
+        #[allow(clippy::needless_update)]
         #(#tokens)*
         #block
     })
@@ -210,6 +211,7 @@ mod tests {
         let expanded = expand(arguments.parse().unwrap(), item.parse().unwrap()).unwrap();
         let expected = quote! {
             #[::core::prelude::v1::test]
+            #[allow(clippy::needless_update)]
             #[should_panic]
             #[ignore = "slow"]
             fn t() -> Result<(), Error> {
