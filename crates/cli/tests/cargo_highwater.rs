@@ -1,0 +1,125 @@
+//! `cargo highwater`: a package that cargo builds, with a program, tests and a benchmark.
+
+mod support;
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use support::recorded::{Ended, Recording, run};
+use support::{Place, document};
+
+const MANIFEST: &str = r#"
+[package]
+name = "small-package"
+version = "0.1.0"
+edition = "2021"
+[lib]
+name = "small"
+[[bench]]
+name = "speed"
+harness = false
+[profile.release]
+strip = true
+[workspace]
+"#;
+const LIB: &str = "
+#[inline(never)]
+pub fn keep(bytes: usize) -> Vec<u8> { std::hint::black_box(vec![1; bytes]) }
+#[test]
+fn a_unit() { std::mem::forget(keep(5000)); }
+";
+const MAIN: &str = r#"
+fn main() {
+    let bytes = std::env::args().nth(1).unwrap().parse().unwrap();
+    std::mem::forget(small::keep(bytes));
+    std::process::exit(if bytes == 13 { 3 } else { 0 });
+}
+"#;
+const TEST: &str = "
+#[test]
+fn in_its_folder() { assert!(std::path::Path::new(\"Cargo.toml\").exists()); std::mem::forget(small::keep(70_000)); }
+#[test]
+fn another() { panic!(\"not this one\") }
+";
+const BENCH: &str = "fn main() { for _ in 0..100 { small::keep(3000); } }";
+
+struct Package(Place);
+
+impl Package {
+    fn new() -> Self {
+        let place = Place::new();
+        for (name, text) in [
+            ("Cargo.toml", MANIFEST),
+            ("src/lib.rs", LIB),
+            ("src/main.rs", MAIN),
+            ("tests/whole.rs", TEST),
+            ("benches/speed.rs", BENCH),
+        ] {
+            let file = place.file(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        }
+        Self(place)
+    }
+
+    fn cargo(&self, line: &str) -> Ended {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-highwater"));
+        command.arg("highwater").args(line.split_whitespace()).current_dir(self.0.path()).stdin(Stdio::null());
+        command.env("CARGO_TARGET_DIR", self.0.file("built")).env("CARGO_NET_OFFLINE", "true");
+        run(&mut command)
+    }
+
+    fn recording(&self, name: &str) -> String {
+        let file: PathBuf = self.0.file("built/highwater").join(name);
+        assert!(file.exists(), "{name}: {:?}", std::fs::read_dir(file.parent().unwrap()).unwrap().collect::<Vec<_>>());
+        format!("built/highwater/{name}")
+    }
+}
+
+#[test]
+fn a_program_is_built_and_recorded() {
+    let package = Package::new();
+    let ended = package.cargo("run --quiet -- 123456").succeeded();
+    assert!(ended.stderr_text().contains("next: highwater view"), "{}", ended.stderr_text());
+    let recording = Recording::read_file(&package.0, &package.recording("small-package.hw"));
+    assert_eq!(recording.of_function("keep").live_bytes, 123_456);
+    // Its exit code and a limit are failures, as cargo has them.
+    assert_eq!(package.cargo("run --quiet -- 13").shell_status(), 3);
+    let ended = package.cargo("run --quiet --max-peak 100KB -- 123456");
+    assert_eq!(ended.shell_status(), 1, "{}", ended.stderr_text());
+    assert!(ended.stderr_text().contains("1 of 1 limit is not kept"), "{}", ended.stderr_text());
+    let ended = package.cargo("run --quiet -o own.hw --release -- 777").succeeded();
+    assert!(ended.stderr_text().contains("small-package is stripped"), "{}", ended.stderr_text());
+    assert!(package.0.file("own.hw").exists());
+}
+
+#[test]
+fn tests_and_benchmarks_are_recorded_each_by_itself() {
+    let package = Package::new();
+    package.0.write("limits.toml", "[budget]\nmax-peak = \"60 MB\"\n");
+    let ended = package.cargo("test --quiet --budget limits.toml --lib --test whole -- a_unit in_its_folder").succeeded();
+    assert!(!ended.stderr_text().contains("not kept"), "{}", ended.stderr_text());
+    let unit = Recording::read_file(&package.0, &package.recording("small-package-small.hw"));
+    assert_eq!(unit.of_function("a_unit").live_bytes, 5000);
+    let whole = Recording::read_file(&package.0, &package.recording("small-package-whole.hw"));
+    assert_eq!(whole.of_function("in_its_folder").live_bytes, 70_000);
+    // A test that fails is a failure of cargo's.
+    assert_eq!(package.cargo("test --quiet --test whole").shell_status(), 101);
+
+    package.cargo("bench --quiet --config profile.bench.strip=false --bench speed").succeeded();
+    let name = package.recording("small-package-speed.hw");
+    let report = package.0.run(["report", &name, "--json"]);
+    let totals = &document(&report.stdout)["totals"];
+    assert!(totals["allocated_bytes"].as_u64().unwrap() >= 300_000, "{totals}");
+}
+
+#[test]
+fn mistakes_are_named() {
+    let package = Package::new();
+    let ended = package.cargo("build");
+    assert_eq!(ended.shell_status(), 2);
+    assert_eq!(ended.stderr_text(), "cargo highwater: there is no 'build'; run, test and bench are known: see --help\n");
+    assert!(package.cargo("--help").succeeded().stdout_text().contains("Usage: cargo highwater run"));
+    let ended = package.cargo("run --quiet --bin other");
+    assert_eq!(ended.shell_status(), 101);
+    assert!(ended.stderr_text().contains("no bin target"), "{}", ended.stderr_text());
+}
