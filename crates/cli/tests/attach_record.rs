@@ -117,9 +117,10 @@ impl Attached {
         }
     }
 
-    fn interrupt(mut self) -> String {
+    /// Asks it to end. Not by Ctrl-C's signal, which a shell may have set to be ignored.
+    fn end(mut self) -> String {
         let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         self.finish()
     }
 
@@ -167,7 +168,7 @@ fn a_running_process_is_recorded_to_the_block_and_left_as_it_was() {
     assert!(target.code() != code, "it has hooks");
     assert_eq!(target.order("w"), "worked\n");
     assert_eq!(target.order("w"), "worked\n");
-    let said = attached.interrupt();
+    let said = attached.end();
     assert!(said.contains("detached; threads were stopped for"), "{said}");
     assert!(target.code() == code, "its code is as it was");
     assert_eq!(target.descriptors(), descriptors);
@@ -200,7 +201,7 @@ fn live_totals_are_the_processs_own_if_it_is_attached_to_while_all_threads_alloc
         attached.until("attached to");
         attached.until("from before (");
         let figures = target.figures("s");
-        let said = attached.interrupt();
+        let said = attached.end();
         let recording = Recording::read(&place);
         recording.has_no_oddities();
         let (blocks, least) = own(&figures);
@@ -238,7 +239,7 @@ fn a_sample_does_not_know_older_blocks_and_says_so() {
     let mut attached = Attached::to(&place, target.pid(), &["--sample", "64KiB"]);
     attached.until("attached to");
     assert_eq!(target.order("w"), "worked\n");
-    let said = attached.interrupt();
+    let said = attached.end();
     let recording = Recording::read(&place);
     recording.has_no_oddities();
     assert_eq!(recording.of_function("[allocated before attach]"), Counts::default(), "{said}");
@@ -253,7 +254,7 @@ fn unknown_older_blocks_are_counted_and_never_leaks() {
     let mut attached = Attached::to(&place, target.pid(), &["--pause", "0"]);
     attached.until("attached to");
     assert_eq!(target.order("w"), "worked\n");
-    let said = attached.interrupt();
+    let said = attached.end();
     assert!(said.contains("of blocks from before that were not known"), "{said}");
     let recording = Recording::read(&place);
     recording.has_no_oddities();
@@ -301,7 +302,7 @@ fn a_killed_recorder_does_no_harm() {
     let mut attached = Attached::to(&place, target.pid(), &[]);
     attached.until("from before (");
     assert_eq!(target.order("w"), "worked\n");
-    attached.interrupt();
+    attached.end();
     Recording::read(&place).has_no_oddities();
     target.ends();
 }

@@ -96,7 +96,8 @@ fn a_program_is_built_and_recorded() {
 fn tests_and_benchmarks_are_recorded_each_by_itself() {
     let package = Package::new();
     package.0.write("limits.toml", "[budget]\nmax-peak = \"60 MB\"\n");
-    let ended = package.cargo("test --quiet --budget limits.toml --lib --test whole -- a_unit in_its_folder").succeeded();
+    let ended =
+        package.cargo("test --quiet --budget limits.toml --lib --test whole -- a_unit in_its_folder").succeeded();
     assert!(!ended.stderr_text().contains("not kept"), "{}", ended.stderr_text());
     let unit = Recording::read_file(&package.0, &package.recording("small-package-small.hw"));
     assert_eq!(unit.of_function("a_unit").live_bytes, 5000);
@@ -117,7 +118,10 @@ fn mistakes_are_named() {
     let package = Package::new();
     let ended = package.cargo("build");
     assert_eq!(ended.shell_status(), 2);
-    assert_eq!(ended.stderr_text(), "cargo highwater: there is no 'build'; run, test and bench are known: see --help\n");
+    assert_eq!(
+        ended.stderr_text(),
+        "cargo highwater: there is no 'build'; run, test and bench are known: see --help\n"
+    );
     assert!(package.cargo("--help").succeeded().stdout_text().contains("Usage: cargo highwater run"));
     let ended = package.cargo("run --quiet --bin other");
     assert_eq!(ended.shell_status(), 101);

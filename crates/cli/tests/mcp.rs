@@ -139,6 +139,16 @@ fn tools_answer_what_the_commands_print() {
 }
 
 #[test]
+fn a_limit_that_is_broken_is_an_answer() {
+    let place = in_the_kitchen();
+    let (is_error, text) = ask(&place, "budget", &json!({ "file": "kitchen.hw", "max-peak": "1" }));
+    assert!(!is_error && text.contains("1 of 1 limit is not kept"), "{text}");
+    let (is_error, text) = ask(&place, "budget", &json!({ "file": "kitchen.hw", "max-peak": "1GiB" }));
+    assert!(!is_error && text.contains("kept"), "{text}");
+    assert!(ask(&place, "budget", &json!({ "file": "kitchen.hw", "budget": "/etc/passwd" })).0);
+}
+
+#[test]
 fn an_overview_has_the_marks_the_peak_and_what_to_ask_next() {
     let place = in_the_kitchen();
     let (is_error, text) = ask(&place, "open", &json!({ "file": "kitchen.hw" }));

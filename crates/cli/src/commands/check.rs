@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 #[command(after_help = "Examples:
   highwater check app.hw && echo sound
   highwater check app.hw --json | jq '.violations'
-  highwater check app.hw --budget highwater.toml           the limits of a project
-  highwater check app.hw --max-peak 64MiB --max-leaked 0   single limits
-  highwater check app.hw --max-leaked 0 --in 'mycrate::'   nothing of a crate is left at the end
-  highwater check app.hw --baseline main.hw --allow +5%    at most 5 % more than an earlier run
+  highwater check app.hw --budget highwater.toml          the limits of a project
+  highwater check app.hw --max-peak 64MiB --max-leaked 0  single limits
+  highwater check app.hw --max-leaked 0 --in mycrate::        no leak of a crate
+  highwater check app.hw --baseline main.hw --allow +5%      against an earlier run
   highwater check app.hw --budget highwater.toml --format junit > budget.xml
 
 Reads every event, recomputes every figure and compares. Exit code 1 if the file is damaged or breaks a law, or if a limit is \

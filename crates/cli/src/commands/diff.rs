@@ -40,7 +40,7 @@ const MARKDOWN_COLUMNS: usize = 120;
   highwater diff before.hw --pid 4711             since a snapshot, until now
   highwater diff massif.out.7@peak app.hw@peak    what two tools say, by function
   highwater diff old.hw new.hw --json | jq '.sites[].change'
-  highwater diff main.hw@peak new.hw@peak --format markdown   for a comment on a pull request
+  highwater diff main.hw new.hw --format markdown   for a comment on a pull request
 
 WHEN is start, peak, rss-peak, end (the default), a time (12.5s), a part (80%) or mark:NAME.")]
 pub struct Diff {

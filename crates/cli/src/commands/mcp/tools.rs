@@ -74,7 +74,7 @@ pub const AFTER_A_SNAPSHOT: &[NextCall] =
 pub const OPEN: NextCall = next("open", &[], "what the file is, and who held the memory at its peak");
 
 /// All tools. The last one only with `--allow-record`.
-pub static TOOLS: [Tool; 12] = [
+pub static TOOLS: [Tool; 13] = [
     Tool {
         name: "list_files",
         about: "The recordings (.hw) below the permitted folders, latest first. Begin here.",
@@ -177,6 +177,26 @@ pub static TOOLS: [Tool; 12] = [
         always: &[],
         subject: Subject::File,
         options: &[],
+        next: &[],
+    },
+    Tool {
+        name: "budget",
+        about: "Whether a recording keeps limits on its memory: what breaks them, by how much, and which call sites did it.",
+        command: "check",
+        always: &[],
+        subject: Subject::File,
+        options: &[
+            "max-peak",
+            "max-leaked",
+            "max-leaked-blocks",
+            "max-allocated",
+            "max-allocations",
+            "max-temporary",
+            "max-rss",
+            "max-growth",
+            "each",
+            "in",
+        ],
         next: &[],
     },
     Tool {
