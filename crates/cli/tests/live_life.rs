@@ -218,7 +218,7 @@ fn one_clear_line_for_everything_that_can_be_wrong() {
     };
     assert!(line("snapshot --pid 4194303").contains("there is no process 4194303"));
     let own = format!("snapshot --pid {}", std::process::id());
-    assert!(line(&own).contains("highwater run") && line(&own).contains("highwater::live()"));
+    assert!(line(&own).contains("highwater run") && line(&own).contains("highwater attach"));
     assert!(line("snapshot --name nothing-like-it").contains("nothing-like-it"));
     let first = collector.holder(&[]);
     let second = collector.holder(&[]);
