@@ -55,7 +55,7 @@ struct ScanArgument {
 }
 
 /// `_IOWR('f', 16, struct pm_scan_arg)`.
-const PAGEMAP_SCAN: u64 = 0xC060_6610;
+const PAGEMAP_SCAN: libc::Ioctl = 0xC060_6610_u32 as libc::Ioctl;
 
 /// Reads the pages of a process.
 #[derive(Debug)]
