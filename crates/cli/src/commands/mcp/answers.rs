@@ -331,7 +331,7 @@ fn shown_stdout(answered: &Answered) -> String {
     )
 }
 
-/// The lines of a text that have at most so many bytes together; a single longer line is cut.
+/// The first lines of a text, up to a number of bytes; a single longer line is cut.
 fn cut(text: &str, most: usize) -> &str {
     if text.len() <= most {
         return text;

@@ -25,7 +25,7 @@ const LINES_AHEAD: usize = 16;
 /// Calls that may wait.
 const MOST_CALLS: usize = 32;
 
-/// What a client is told about the tools.
+/// What a client reads about the tools.
 const INSTRUCTIONS: &str = "Highwater records every allocation of a program with its call stack. The tools read such recordings. Begin with list_files, \
 then open a file; answers end with calls that may come next. For a leak: growth, then leaks with stacks 'full'. For a high peak: report at 'peak'. For \
 a process that takes more than its live memory: rss. Options that an answer names, such as '--top 0', are arguments of the same name. A long answer is \

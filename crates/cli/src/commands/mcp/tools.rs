@@ -298,7 +298,7 @@ impl Tool {
                 optional(
                     "seconds",
                     json!({ "type": "integer", "minimum": 1, "maximum": SECONDS.0,
-                        "description": format!("The program is asked to end after so many seconds [default: {}]", SECONDS.1) }),
+                        "description": format!("After how many seconds the program is asked to end [default: {}]", SECONDS.1) }),
                 ),
             ],
         }
