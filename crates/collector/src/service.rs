@@ -90,7 +90,7 @@ impl CollectorService {
         let [object] = <[OwnedFd; 1]>::try_from(attached).map_err(|_| refusal(Refused::NoDescriptors))?;
         let memory = AttachedMemory::open(&object, layout).map_err(refusal)?;
         let table = LiveTable::open_attached(object, &layout, self.counter).map_err(refusal)?;
-        // Whoever sends a request may name any process: only one that has this object mapped is meant, and only one that this process may examine.
+        // A request may name any process. It must have this object mapped, and this process must be allowed to examine it.
         match shares_readably(pid, &table) {
             Ok(true) => {}
             Ok(false) => return Err(format!("process {pid} does not have this agent; nothing was done")),

@@ -102,9 +102,9 @@ impl ProcessRecording {
         Some((count, bytes))
     }
 
-    /// Reads the records written since the last round; they wait. Returns their size in bytes.
+    /// Reads the records written since the last round, unless too many wait already; they wait. Returns their size in bytes.
     fn hold(&mut self, until: Option<u64>) -> u64 {
-        let Some(mut held) = self.held.take() else { return 0 };
+        let Some(mut held) = self.held.take_if(|held| until.is_none() || !held.are_too_many()) else { return 0 };
         let (mut rings, shared) = (std::mem::take(&mut self.rings), Arc::clone(&self.shared));
         let round = rings.round(&shared, until, &mut held);
         self.rings = rings;
@@ -138,7 +138,7 @@ impl ProcessRecording {
                 }
             }
             self.hand_over();
-            if !has_ended && self.held.as_ref().is_some_and(|held| !held.are_too_many()) {
+            if !has_ended {
                 self.hold(Some(self.stamps.settled()));
             }
         }

@@ -143,11 +143,9 @@ impl Record {
             if let Some(why) = keeper.ended() {
                 return End::Agent(why);
             }
-            if signals.stop_requested() || deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                // The stop for the older blocks may be under way: two stops at once would disturb each other.
-                if let Some(Ok(read)) = older.take().map(JoinHandle::join) {
-                    take_older(recorder, read);
-                }
+            // The heap is read to its end first: rings must be read meanwhile, and the stop for it would disturb that of a detach.
+            let is_over = signals.stop_requested() || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if is_over && older.is_none() {
                 return End::Ours;
             }
             line.update(|elapsed| self.status(&recorder.progress(), elapsed));
