@@ -53,22 +53,22 @@ impl HeapUse {
         self.largest_block = self.largest_block.max(other.largest_block);
     }
 
-    fn take(&mut self, size: u64, change: Change) {
-        self.bytes += change.bytes;
-        self.live_bytes += change.bytes;
-        self.live_blocks += change.blocks;
+    fn take(&mut self, size: u64, weight: BlockWeight) {
+        self.bytes += weight.bytes;
+        self.live_bytes += weight.bytes;
+        self.live_blocks += weight.blocks;
         self.largest_block = self.largest_block.max(size);
     }
 
-    fn give(&mut self, change: Change) {
-        self.live_bytes -= change.bytes;
-        self.live_blocks -= change.blocks;
+    fn give(&mut self, weight: BlockWeight) {
+        self.live_bytes -= weight.bytes;
+        self.live_blocks -= weight.blocks;
     }
 }
 
 /// What a block counts as. A block that is older than the measure is none of its blocks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Change {
+pub(super) struct BlockWeight {
     pub(super) bytes: u64,
     pub(super) blocks: u64,
 }
@@ -185,30 +185,30 @@ impl MeasureAccounts {
 
     /// A block was allocated.
     pub(super) fn allocated(&mut self, site: u32, size: u64) {
-        let change = Change { bytes: size, blocks: 1 };
+        let weight = BlockWeight { bytes: size, blocks: 1 };
         let site = changing(&mut self.sites, self.peaks, site);
         for used in [site, &mut self.total] {
             used.allocations += 1;
-            used.take(size, change);
+            used.take(size, weight);
         }
         self.note_peak();
     }
 
     /// A block was freed.
-    pub(super) fn freed(&mut self, site: u32, change: Change, is_temporary: bool) {
+    pub(super) fn freed(&mut self, site: u32, weight: BlockWeight, is_temporary: bool) {
         let site = changing(&mut self.sites, self.peaks, site);
         for used in [site, &mut self.total] {
-            used.frees += change.blocks;
+            used.frees += weight.blocks;
             used.temporary += u64::from(is_temporary);
-            used.give(change);
+            used.give(weight);
         }
     }
 
     /// A block was resized: it counted as `before` at its old site, if it counted at all.
-    pub(super) fn resized(&mut self, before: Option<(u32, Change)>, site: u32, size: u64, after: Change) {
-        if let Some((old_site, change)) = before {
-            changing(&mut self.sites, self.peaks, old_site).give(change);
-            self.total.give(change);
+    pub(super) fn resized(&mut self, before: Option<(u32, BlockWeight)>, site: u32, size: u64, after: BlockWeight) {
+        if let Some((old_site, weight)) = before {
+            changing(&mut self.sites, self.peaks, old_site).give(weight);
+            self.total.give(weight);
         }
         let site = changing(&mut self.sites, self.peaks, site);
         for used in [site, &mut self.total] {

@@ -5,7 +5,7 @@
 //!
 //! Measures are never unmapped, but used again, so a pointer to one is always valid. Their generation says which use is meant.
 
-use super::accounts::{Change, HeapUse, MeasureAccounts};
+use super::accounts::{BlockWeight, HeapUse, MeasureAccounts};
 use super::block_table::{self, BlockEntry, Shard, shard_of};
 use highwater_agent::private_memory::{self, AreaUse};
 use highwater_agent::unwind::call_stack::{self, call_stack};
@@ -411,8 +411,8 @@ fn next_allocation(mark: *const ThreadMark) -> u64 {
 }
 
 impl BlockEntry {
-    fn change(&self) -> Change {
-        Change { bytes: self.bytes, blocks: u64::from(self.older_bytes.is_none()) }
+    fn weight(&self) -> BlockWeight {
+        BlockWeight { bytes: self.bytes, blocks: u64::from(self.older_bytes.is_none()) }
     }
 
     /// Runs `work` with the state of its measure, unless that measure has ended.
@@ -487,7 +487,7 @@ pub(crate) fn freeing(block: *mut u8) {
         let mut shard = shard_of(block as u64);
         while let Some(entry) = shard.take(block as u64) {
             let is_temporary = entry.is_temporary();
-            entry.in_measure(|state| state.accounts.freed(entry.site, entry.change(), is_temporary));
+            entry.in_measure(|state| state.accounts.freed(entry.site, entry.weight(), is_temporary));
         }
     });
 }
@@ -555,7 +555,7 @@ fn resize_known(old: BlockEntry, key: u64, size: u64, mark: *const ThreadMark, s
             return None;
         };
         let new = BlockEntry { key, thread: mark, site, bytes, ..old };
-        state.accounts.resized(Some((old.site, old.change())), site, size, new.change());
+        state.accounts.resized(Some((old.site, old.weight())), site, size, new.weight());
         Some(new)
     });
     if let Some(new) = new.flatten() {
@@ -584,7 +584,7 @@ fn resize_older(thread: &ThreadState, key: u64, [old_size, size]: [u64; 2], mark
             site,
         };
         if shard.insert(entry) {
-            state.accounts.resized(None, site, size, entry.change());
+            state.accounts.resized(None, site, size, entry.weight());
         } else {
             state.lost += 1;
         }

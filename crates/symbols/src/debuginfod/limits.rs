@@ -3,7 +3,7 @@
 use highwater_http::client::{LateTexts, Pace};
 use std::time::{Duration, Instant};
 
-/// The amount of data that a server has to send in the time of [`Limits::stall`].
+/// The amount of data that a server has to send in the time of [`DownloadLimits::stall`].
 const LEAST_BYTES: u64 = 100 << 10;
 
 const DEFAULT_STALL: Duration = Duration::from_secs(10);
@@ -14,7 +14,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 /// The limits of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct DownloadLimits {
     /// A server that sends less than 100 KiB in this time is given up.
     pub(super) stall: Duration,
     /// The time for all requests together.
@@ -23,7 +23,7 @@ pub(super) struct Limits {
     pub(super) largest_file: u64,
 }
 
-impl Limits {
+impl DownloadLimits {
     /// `DEBUGINFOD_TIMEOUT`, `DEBUGINFOD_MAXTIME` and `DEBUGINFOD_MAXSIZE`. The first two are in seconds; 0 means no limit. The defaults are lower
     /// than those of elfutils: a user who waits for a report must not wait minutes for a dead server.
     pub(super) fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
@@ -57,13 +57,13 @@ mod tests {
 
     #[test]
     fn the_variables_of_elfutils_are_the_limits() {
-        let defaults = Limits::from_variables(|_| None);
+        let defaults = DownloadLimits::from_variables(|_| None);
         assert_eq!(
             (defaults.stall, defaults.run, defaults.largest_file),
             (DEFAULT_STALL, DEFAULT_RUN, DEFAULT_LARGEST_FILE)
         );
-        let set = |text: &'static str| Limits::from_variables(move |_| Some(text.to_owned()));
-        let all = |seconds, bytes| Limits {
+        let set = |text: &'static str| DownloadLimits::from_variables(move |_| Some(text.to_owned()));
+        let all = |seconds, bytes| DownloadLimits {
             stall: Duration::from_secs(seconds),
             run: Duration::from_secs(seconds),
             largest_file: bytes,

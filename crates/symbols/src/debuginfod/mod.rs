@@ -30,7 +30,7 @@ use crate::elf::ElfImage;
 use download_cache::{CacheEntry, DownloadCache};
 use highwater_http::client::response::{Response, ResponseError, read_response};
 use highwater_http::client::{Connection, OutgoingRequest, Pace, listed};
-use limits::Limits;
+use limits::DownloadLimits;
 
 /// Which servers are asked for debug files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,7 +71,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(5);
 pub(crate) struct Debuginfod {
     servers: Vec<Server>,
     cache: DownloadCache,
-    limits: Limits,
+    limits: DownloadLimits,
     /// When the time for all requests is over; known at the first one.
     run_ends: Option<Instant>,
 }
@@ -123,7 +123,7 @@ impl Debuginfod {
             return None;
         }
         let servers = urls.into_iter().map(|url| Server { url, has_failed: false }).collect();
-        let limits = Limits::from_variables(variable);
+        let limits = DownloadLimits::from_variables(variable);
         Some(Self { servers, cache: DownloadCache::of_user()?, limits, run_ends: None })
     }
 
@@ -196,7 +196,7 @@ struct Asked<'a> {
 fn download(
     asked: &Asked<'_>,
     cache: &DownloadCache,
-    limits: &Limits,
+    limits: &DownloadLimits,
     mut pace: Pace,
 ) -> Result<Option<ElfImage>, DownloadError> {
     let mut url = asked.server.below(&format!("buildid/{}/{}", asked.build_id, asked.artifact.name()));
@@ -218,7 +218,7 @@ fn download(
 fn keep(
     asked: &Asked<'_>,
     cache: &DownloadCache,
-    limits: &Limits,
+    limits: &DownloadLimits,
     mut response: Response<Connection<'_>>,
 ) -> Result<Option<ElfImage>, DownloadError> {
     if response.length.is_some_and(|length| length > limits.largest_file) {
@@ -233,7 +233,7 @@ fn keep(
 
 fn copy(
     asked: &Asked<'_>,
-    limits: &Limits,
+    limits: &DownloadLimits,
     response: &mut Response<Connection<'_>>,
     mut file: &File,
 ) -> Result<(), DownloadError> {
