@@ -14,6 +14,8 @@ fn figures_are_those_of_the_program_and_of_the_other_commands() {
     let (collector, address) = collector(&["--survivor-age", "2s", "--metrics-every", "1us", "--metrics-sites", "10"]);
     let mut holder = collector.holder(&[]);
     let pid = holder.pid;
+    // The program's buffer for what it reads is there once it has answered.
+    holder.tell("stats");
     let before = page(address);
     let of = |page: &str, metric: &str| value(page, metric, pid).unwrap_or_else(|| panic!("no {metric} in {page}"));
     let (_, kept) = holder.holds("keep 1000 100");

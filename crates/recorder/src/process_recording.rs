@@ -43,8 +43,6 @@ use streams::RecordingWriters;
 const MOST_PLAIN: usize = 256;
 /// How often thread names are read.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
-/// How late the end of a process may be seen. A time of death that is too late would count its memory together with that of a process that came after it.
-const EXIT_SEEN_LATE: Duration = Duration::from_millis(100);
 /// Value of `awake_since` while there is no client: no event is of interest.
 const NO_CLIENT: Nanos = Nanos(u64::MAX);
 
@@ -111,8 +109,8 @@ pub struct ProcessRecording {
     /// Slack and free resident bytes when they were written last.
     last_curves: [u64; 2],
     last_time: Nanos,
-    /// When the process was seen to have ended.
-    exit_time: Option<Nanos>,
+    /// The last instant at which the process certainly ran this program.
+    alive_at: Nanos,
     last_look: Instant,
     last_flush: Instant,
     unflushed: bool,
@@ -238,7 +236,7 @@ impl ProcessRecording {
             breakdowns,
             last_curves: [0; 2],
             last_time: Nanos(0),
-            exit_time: None,
+            alive_at: Nanos(0),
             last_look: now,
             last_flush: now,
             unflushed: false,
@@ -339,9 +337,6 @@ impl ProcessRecording {
     pub fn round(&mut self, ended: bool) -> u64 {
         self.shared.keep_ahead();
         let now = (!ended).then(|| self.stamps.settled());
-        if ended && self.exit_time.is_none() {
-            self.exit_time = Some(self.stamps.now());
-        }
         if self.held.is_some() {
             return self.round_of_held(now);
         }
@@ -505,11 +500,15 @@ impl ProcessRecording {
         }
     }
 
-    /// Until when the process certainly held its memory, with or without an event.
-    fn last_held(&self, ended: Option<(Reason, Nanos)>) -> Nanos {
-        let exit = self.exit_time.unwrap_or_else(|| self.stamps.now());
-        let held = Nanos(exit.0.saturating_sub(EXIT_SEEN_LATE.as_nanos() as u64));
-        ended.map_or(held, |(_, at)| held.min(at))
+    /// Now, on the recording's time axis.
+    pub fn now(&self) -> Nanos {
+        self.stamps.now()
+    }
+
+    /// The process ran this program at this instant: it holds its memory until then, with or without an event. An instant that is too late would count its
+    /// memory together with that of a process that came after it.
+    pub fn set_alive_at(&mut self, at: Nanos) {
+        self.alive_at = at;
     }
 
     /// Ends the recording: finds names, completes the file and the streams. All records must have been read.
@@ -526,7 +525,8 @@ impl ProcessRecording {
         let symbols = self.find_names(symbolizer);
         symbolizer.set_root(None);
         let (ended, unrecorded) = (self.ended(), self.unrecorded());
-        self.source.duration = self.last_time.max(self.last_held(ended));
+        let held = ended.as_ref().map_or(self.alive_at, |(_, at)| self.alive_at.min(*at));
+        self.source.duration = self.last_time.max(held);
         self.source.notes = self.note.take().into_iter().chain(unrecorded.sentences()).collect();
         if let Some((reason, at)) = ended {
             self.source.notes.insert(0, about_end(reason, at));

@@ -7,7 +7,7 @@ use crate::process_recording::{Finished, Outputs, ProcessRecording, RecordedProc
 use crate::resident::RssEvery;
 use crate::stream::{Namer, StreamTo, Streaming, Wire, spawn};
 use highwater_clock::{Counter, Measurement};
-use highwater_model::program_name;
+use highwater_model::{Nanos, program_name};
 use highwater_session::{AGENT_VARIABLE, AgentConfig};
 use highwater_session::{Reason, UnrecordedPrograms};
 use highwater_session::{SessionMemory, allocator_of};
@@ -278,6 +278,8 @@ impl Recorder {
         let nap = rustix::time::Timespec { tv_sec: 0, tv_nsec: self.nap.as_nanos() as i64 };
         let knocking = self.listener.iter().map(|listener| PollFd::new(listener, PollFlags::IN));
         let processes = self.running.iter().filter_map(|running| running.process.as_ref());
+        // Before the check: a process that has not ended then was alive at this time.
+        let before: Vec<Nanos> = self.running.iter().map(|running| running.recording.now()).collect();
         let mut watched: Vec<PollFd<'_>> =
             knocking.chain(processes.map(|process| PollFd::new(process, PollFlags::IN))).collect();
         let _ = rustix::event::poll(&mut watched, Some(&nap));
@@ -285,8 +287,11 @@ impl Recorder {
         let is_knocking = self.listener.is_some() && ready.next() == Some(true);
         let ready: Vec<bool> = ready.collect();
         let mut ready = ready.into_iter();
-        for running in &mut self.running {
+        for (running, before) in self.running.iter_mut().zip(before) {
             running.is_complete |= running.process.is_none() || ready.next() == Some(true);
+            if !running.is_complete {
+                running.recording.set_alive_at(before);
+            }
         }
         is_knocking
     }
@@ -508,6 +513,8 @@ impl Recorder {
             let running = &mut self.running[index];
             running.was_replaced = true;
             running.is_complete = true;
+            // It was seen alive only as the new program, perhaps.
+            running.recording.set_alive_at(Nanos(0));
             if main
                 && running.recording.path() == self.options.output.as_deref()
                 && let Some(children) = &mut self.children
