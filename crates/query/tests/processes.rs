@@ -59,7 +59,8 @@ impl Levels {
     }
 }
 
-/// The most of all processes together at any instant of a span; changes of one instant one after the other, the process that began first.
+/// The most of all processes together at any instant of a span; changes of one instant one after the other, the process that began first. A process that ended with
+/// the instant before holds nothing then.
 fn highest_total(all: &[&Levels], from: u64, to: u64) -> u64 {
     let mut held: Vec<u64> = all.iter().map(|levels| if from == 0 { 0 } else { levels.at(from - 1) }).collect();
     let mut changes: Vec<(u64, usize, u64)> = Vec::new();
@@ -70,7 +71,8 @@ fn highest_total(all: &[&Levels], from: u64, to: u64) -> u64 {
             changes.push((levels.end + 1, number, 0));
         }
     }
-    changes.sort_by_key(|(time, number, _)| (*time, *number));
+    let is_end = |time: u64, number: usize| time > all[number].end;
+    changes.sort_by_key(|(time, number, _)| (*time, !is_end(*time, *number), *number));
     let mut most = if changes.first().is_none_or(|(time, ..)| *time > from) { held.iter().sum() } else { 0 };
     for (_, number, live) in changes {
         held[number] = live;
@@ -291,6 +293,21 @@ fn the_peaks_of_processes_that_did_not_run_together_do_not_add_up() {
     // The 4,000 bytes that it held at its end are gone with it.
     assert_eq!(processes_held(&files, 2900, &Work::quiet()).unwrap().total_bytes, 4100);
     assert_eq!(processes_held(&files, 2901, &Work::quiet()).unwrap().total_bytes, 100);
+}
+
+#[test]
+fn what_ended_with_the_instant_before_is_in_no_total() {
+    let folder = Folder::new();
+    let first = program(0, &[(6, 0, None), (1595, 1, Some(1)), (0, 1, None)]);
+    let second = program(1449, &[(151, 1, Some(1))]);
+    let paths = [written("first", &folder, 10, 1, &first), written("second", &folder, 11, 1, &second)];
+    let files: Vec<ProcessFile> = paths.into_iter().enumerate().map(|(id, path)| ProcessFile { id, path }).collect();
+    // Wherever the bins begin.
+    for points in 1..90 {
+        let options = ProcessesOptions { from: None, to: None, points, lane_points: 9, stacked: 2 };
+        let highest = processes(&files, &options, &Work::quiet()).unwrap().highest.unwrap();
+        assert_eq!((highest.at_ns, highest.bytes), (1600, 1), "{points} points");
+    }
 }
 
 #[test]

@@ -141,7 +141,7 @@ fn changes_in(
     Ok(changes)
 }
 
-/// The highest total within one bin, if it is higher than the best so far. Changes of one instant count one after the other.
+/// The highest total within one bin, if it is higher than the best so far. Changes of one instant count one after the other, the process that began first.
 fn merge(
     fine: usize,
     mut changes: Vec<Change>,
@@ -155,14 +155,15 @@ fn merge(
         None => curve.at_beginning,
     };
     let begin: Vec<u64> = curves.iter().map(before).collect();
-    for curve in curves.iter().filter(|curve| curve.bin(fine).is_some()) {
-        let end = facts[curve.process].end();
-        if end < axis.fine_end(fine) {
-            changes.push(Change { at: end + 1, process: curve.process, bytes: 0 });
-        }
-    }
     // Stable: the changes of a process are in order already.
     changes.sort_by_key(|change| (change.at, change.process));
+    let ended = curves.iter().filter(|curve| curve.bin(fine).is_some()).filter_map(|curve| {
+        let end = facts[curve.process].end();
+        (end < axis.fine_end(fine)).then(|| Change { at: end + 1, process: curve.process, bytes: 0 })
+    });
+    // Ends come first: what ended with the instant before holds nothing at this one, whatever others do then.
+    changes.splice(0..0, ended);
+    changes.sort_by_key(|change| change.at);
     let mut held = begin.clone();
     let mut total = held.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
     let mut highest: Option<usize> = None;
