@@ -130,10 +130,17 @@ impl ShipSpool {
         state.taken = TakenSlots::parse(&stored);
         // A shipper that was killed has not stored its last one.
         let spooled = state.waiting.keys().chain(state.parcels.values().flat_map(BTreeMap::keys));
+        let mut is_changed = false;
         for slot in spooled.copied().collect::<BTreeSet<i64>>() {
             if state.taken.first_free(slot, 1) == slot {
                 state.taken.note(slot);
+                is_changed = true;
             }
+        }
+        if is_changed {
+            // Now: once it is sent, a shipper that is killed again would take it again.
+            let last = root.join("last");
+            write_durably(&last, state.taken.to_string().as_bytes()).map_err(|error| system(&last, error))?;
         }
         Ok(Self { root: root.to_owned(), most_bytes, state: Mutex::new(state), _lock: lock })
     }
@@ -475,6 +482,23 @@ mod tests {
         drop(spool);
         let spool = ShipSpool::open(&folder.0, 1 << 20).unwrap();
         assert!(spool.is_target_known("/lake") && !spool.is_target_known("/other"));
+    }
+
+    #[test]
+    fn a_slot_that_was_spooled_and_sent_between_two_kills_is_not_taken_again() {
+        let folder = Folder::new("two-kills");
+        let spool = ShipSpool::open(&folder.0, 1 << 20).unwrap();
+        spool.add(60, &batch(60)).unwrap();
+        spool.add(120, &batch(120)).unwrap();
+        drop(spool);
+        // Killed before it had noted the second slot.
+        fs::write(folder.0.join("last"), "60\n60 60\n").unwrap();
+        let spool = ShipSpool::open(&folder.0, 1 << 20).unwrap();
+        let parcel = spool.next_parcel(|waiting| waiting.len()).unwrap().unwrap();
+        spool.remove(&parcel).unwrap();
+        drop(spool);
+        let spool = ShipSpool::open(&folder.0, 1 << 20).unwrap();
+        assert_eq!((spool.counts().0, spool.taken().first_free(60, 60)), (0, 180));
     }
 
     #[test]
