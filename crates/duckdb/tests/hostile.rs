@@ -139,7 +139,7 @@ fn names_that_are_patterns_are_names() {
     // As a pattern it means all files of its day, and as one in brackets another.
     for host in ["*", "[a-z]*", "web-?"] {
         let files = files_below(&lake_folder.join("incoming/processes"));
-        let file = files.iter().find(|file| !file.to_string_lossy().contains(host)).unwrap();
+        let file = files.iter().find(|file| !file.file_name().unwrap().to_string_lossy().contains(host)).unwrap();
         let name = file.file_name().unwrap().to_str().unwrap();
         let minute = name.rsplit('-').nth(1).unwrap();
         let suffix = if host == "*" { "*".to_owned() } else { format!("{minute}0") };

@@ -172,7 +172,7 @@ mod tests {
     fn a_name_is_made_of_the_rows_and_not_of_how_they_are_written() {
         let key = |batch: &Batch| incoming_files("h", batch).unwrap().remove(0).key;
         // Each version must give these rows this name: a shipper may have sent them before it was replaced.
-        assert_eq!(key(&batch(7, None)), "incoming/sites/day=1970-01-01/h-0001-KEY.parquet");
+        assert_eq!(key(&batch(7, None)), "incoming/sites/day=1970-01-01/h-0001-94cfefef8852c328.parquet");
         assert_ne!(key(&batch(7, None)), key(&batch(8, None)));
         assert_ne!(key(&batch(7, None)), key(&batch(7, Some(0))));
         let mut turned = batch(7, None);
