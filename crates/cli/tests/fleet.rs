@@ -391,6 +391,7 @@ fn hostile_lakes_are_one_line_and_bad_files_a_line_each() {
     let document: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(columns(&document, &["function", "bytes"])[0], json!(["fill", 200_000]));
     assert_eq!((run.stderr.lines().count(), document["left_out"].as_array().unwrap().len()), (3, 3), "{}", run.stderr);
+    assert_eq!(asked(&place, &["top", "lake"])["left_out"], json!([]), "the peak is an hour later");
     for (file, words) in [(&cut, "damaged"), (&lacking, "has no column 'stack_id'"), (&newer, "has schema 9")] {
         let key = file.strip_prefix(&lake).unwrap().to_str().unwrap();
         let line =

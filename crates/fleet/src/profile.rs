@@ -62,7 +62,14 @@ pub fn slot_totals(part: &FleetPart<'_>) -> Result<Vec<SlotTotal>, FleetError> {
 pub fn profile(part: &FleetPart<'_>, slots: ProfileSlots, title: &str) -> Result<Profile, FleetError> {
     part.progress(0.05, "finding slots")?;
     let mut all = slot_totals(part)?;
-    let kept_since = part.sites_kept_since()?;
+    let (kept_since, kept_note) = match (part.sites_kept_since(), slots) {
+        // A timeline has the totals all the same.
+        (Err(error @ FleetError::SitesExpired), ProfileSlots::Bins(_)) => (None, Some(error.to_string())),
+        (found, _) => {
+            let first = found?;
+            (first, first.map(kept_sites_line))
+        }
+    };
     all.retain(|total| kept_since.is_none_or(|first| total.slot >= first));
     let fullest = all.iter().rev().max_by_key(|total| total.bytes);
     let chosen: Vec<SlotTotal> = match slots {
@@ -115,7 +122,7 @@ pub fn profile(part: &FleetPart<'_>, slots: ProfileSlots, title: &str) -> Result
         start_unix_ns: (first.max(0) as u64).saturating_mul(1_000_000_000),
         duration: Nanos(seconds_between(first, last) * 1_000_000_000),
         sample_rate: (period > 0).then_some(period as u64),
-        notes: kept_since.map(kept_sites_line).into_iter().chain(notes(part)).collect(),
+        notes: kept_note.into_iter().chain(notes(part)).collect(),
         ..Source::default()
     };
     let known = KnownFigures { live_blocks: true, ..KnownFigures::default() };
