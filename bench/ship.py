@@ -10,6 +10,14 @@ import time
 from pathlib import Path
 
 
+# Goals: part of a core for so many processes at one slot a minute, and memory that is flat but for noise.
+GOAL_PROCESSES, MOST_SHARE, MOST_GROWTH = 100, 0.01, 4
+
+
+def verdict(is_reached):
+    return "reached" if is_reached else "**short**"
+
+
 def cpu_seconds(pid):
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -54,16 +62,24 @@ def main():
             time.sleep(0.05)
         first = cpu_seconds(shipper.pid)
         time.sleep(options.every * 10)
-        began = (cpu_seconds(shipper.pid), cpu_seconds(collector.pid), int(last.read_text()), time.monotonic())
+        began = (cpu_seconds(shipper.pid), cpu_seconds(collector.pid), int(last.read_text().split()[0]), time.monotonic())
         memory = [resident(shipper.pid)]
         for _ in range(4):
             time.sleep(options.every * options.slots / 4)
             memory.append(resident(shipper.pid))
-        slots = (int(last.read_text()) - began[2]) // options.every
+        slots = (int(last.read_text().split()[0]) - began[2]) // options.every
         elapsed = time.monotonic() - began[3]
         of_shipper = (cpu_seconds(shipper.pid) - began[0]) / slots
         of_collector = (cpu_seconds(collector.pid) - began[1] - idle / 60 * elapsed) / slots
+        # All that shipping adds, of the processes that the goal is for.
+        share = (of_shipper + of_collector) / 60 * GOAL_PROCESSES / options.processes
+        growth = max(memory[1:]) - memory[0]
         rows = [
+            (
+                f"shipper and collector, {GOAL_PROCESSES} processes, one slot a minute",
+                f"{share:.2%} of a core; goal ≤ {MOST_SHARE:.0%}: {verdict(share <= MOST_SHARE)}",
+            ),
+            ("growth of the shipper's memory", f"{max(0, growth):.0f} MB; goal ≤ {MOST_GROWTH} MB: {verdict(growth <= MOST_GROWTH)}"),
             ("CPU of the first slot, with all names", f"{first:.2f} s"),
             ("CPU of the shipper for a slot", f"{of_shipper * 1000:.0f} ms, {of_shipper / 60:.2%} of a core at one slot a minute"),
             ("CPU of the collector for a slot", f"{of_collector * 1000:.0f} ms, {of_collector / 60:.2%}"),

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use support::live::Collector;
-use support::small_lake::{MAIL, NOON, files_below, small_lake};
+use support::small_lake::{MAIL, NOON, add_next_day, files_below, small_lake};
 use support::{Place, Run, programs};
 
 /// What `crates/fleet/tools` has installed.
@@ -209,6 +209,93 @@ fn answers_are_the_same_after_compaction_but_for_the_files() {
 }
 
 #[test]
+fn days_whose_sites_have_expired_are_no_peak() {
+    let place = Place::new();
+    let lake = small_lake(&place, "lake");
+    add_next_day(&lake);
+    let kept = now_in_seconds() - (NOON + 86_400);
+    let expire = format!("lake expire lake --minutes {kept}s --hours 100000d");
+    place.highwater(&expire).stdout_has(&["sites of 2025-11-17"]);
+    let line = "call sites are kept by slot from 2025-11-18 12:00 UTC on; earlier slots do not count";
+    for when in ["peak", "latest"] {
+        let top = fleet(&place, &["top", "lake", "--at", when, "--json"]);
+        assert_eq!((top.code, top.stderr.trim_end()), (0, &*format!("highwater: {line}")), "{when}");
+        let document: Value = serde_json::from_str(&top.stdout).unwrap();
+        let row = json!(["fill", 1000, NOON + 86_400]);
+        assert_eq!(columns(&document, &["function", "bytes", "slot"]), [row], "{when}");
+    }
+    let flames = fleet(&place, &["flamegraph", "lake", "-o", "peak.folded"]);
+    flames.stdout_has(&["peak.folded: 1000 B live at 2025-11-18 12:00 UTC"]);
+    assert!(flames.stderr.contains(line), "{}", flames.stderr);
+    // All days: one line, and what still answers.
+    place.highwater("lake expire lake --minutes 0d --hours 100000d").stdout_has(&["sites of 2025-11-18"]);
+    for question in [&["top", "lake"][..], &["flamegraph", "lake", "-o", "none.folded"]] {
+        fleet(&place, question).is_one_clear_line_about(&["keeps no call sites of this time", "growth"]);
+    }
+    assert_ne!(asked(&place, &["processes", "lake"])["rows"], json!([]));
+}
+
+#[test]
+fn a_select_sees_the_rows_of_its_scope() {
+    let place = Place::new();
+    small_lake(&place, "lake");
+    let rows = |sql: &str, filters: &[&str]| asked(&place, &[&["sql", "lake", sql], filters].concat())["rows"].clone();
+    for is_compacted in [false, true] {
+        if is_compacted {
+            assert_eq!(place.highwater("lake compact lake").code, 0);
+        }
+        let by_host = "SELECT host, count(*) AS n FROM processes GROUP BY host ORDER BY host";
+        assert_eq!(rows(by_host, &[]), json!([["a", 160], ["b", 80]]));
+        assert_eq!(rows(by_host, &["--where", "host=b"]), json!([["b", 80]]));
+        let half_hour = ["--since", "2025-11-17T12:30:00Z", "--until", "2025-11-17T13:00:00Z"];
+        assert_eq!(rows(by_host, &half_hour), json!([["a", 60], ["b", 30]]));
+        let counted = "SELECT count(*) AS n, max(slot) AS last FROM sites";
+        assert_eq!(rows(counted, &half_hour), json!([[60 + 30 + 60, NOON + 59 * 60]]));
+        assert_eq!(rows(counted, &["--where", "host=b", "--where", "version=1.0"]), json!([[40, NOON + 19 * 60]]));
+        // Only processes have containers.
+        assert_eq!(rows(counted, &["--where", "container=x"]), json!([[0, null]]));
+        assert_eq!(rows("SELECT count(*) AS n FROM sites", &["--where", "container!=x"]), json!([[160 + 80 + 160]]));
+        let names = "SELECT function FROM stacks ORDER BY function";
+        assert_eq!(rows(names, &["--where", &format!("service={MAIL}")]), json!([["<b>send</b>"]]));
+        assert_eq!(rows(names, &["--since", "2025-11-17T13:00:00Z"]), json!([["<b>send</b>"], ["fill"], ["open"]]));
+        let hours = rows("SELECT DISTINCT hour FROM sites_hour ORDER BY hour", &["--since", "2025-11-17T13:00:00Z"]);
+        assert_eq!(hours, if is_compacted { json!([[NOON + 3600]]) } else { json!([]) });
+    }
+}
+
+#[test]
+fn long_ages_are_counted_in_whole_hours() {
+    let place = Place::new();
+    small_lake(&place, "lake");
+    assert_eq!(place.highwater("lake compact lake").code, 0);
+    let minutes = (now_in_seconds() - NOON) / 60 + 90;
+    for (since, table, said) in [
+        (format!("{minutes}m"), "sites_hour", true),
+        ("2025-11-17T11:30:00Z".to_owned(), "sites", false),
+        ("2025-11-17T11:00:00Z".to_owned(), "sites_hour", false),
+    ] {
+        for question in ["growth", "leaks"] {
+            let run = fleet(&place, &[question, "lake", "--since", &since, "--json"]);
+            let document: Value = serde_json::from_str(&run.stdout).unwrap();
+            assert_eq!(document["table"], table, "{question} {since}: {}", run.stderr);
+            assert_eq!(run.stderr.contains("whole hours are counted: from 2025-11-17 1"), said, "{}", run.stderr);
+            assert_eq!(document["since"].as_i64().unwrap() % 3600 == 0, table == "sites_hour");
+            assert_ne!(document["rows"], json!([]), "{question} {since}");
+        }
+    }
+    // An age that is short, and a question about one slot, are taken as they are.
+    let short = fleet(&place, &["growth", "lake", "--since", "90m", "--json"]);
+    assert_eq!((short.code, short.stderr.as_str()), (0, ""));
+    let top = fleet(&place, &["top", "lake", "--since", &format!("{minutes}m"), "--json"]);
+    assert_eq!((top.code, top.stderr.as_str()), (0, ""));
+}
+
+/// Now, in seconds since the Unix epoch.
+fn now_in_seconds() -> i64 {
+    std::time::UNIX_EPOCH.elapsed().unwrap().as_secs().cast_signed()
+}
+
+#[test]
 fn filters_choose_processes_and_times() {
     let place = Place::new();
     small_lake(&place, "lake");
@@ -298,17 +385,50 @@ fn hostile_lakes_are_one_line_and_bad_files_a_line_each() {
         \x20   pq.write_table(change(pq.read_table(path, partitioning=None)), path, compression='zstd')\n";
     let python = tools().join("python/bin/python");
     assert!(Command::new(python).args(["-c", change]).args([&lacking, &newer]).status().unwrap().success());
-    let run = fleet(&place, &["top", "lake", "--json"]);
+    // Of an hour in which they are: files of other hours are not read.
+    let run = fleet(&place, &["top", "lake", "--at", "2025-11-17T12:30:00Z", "--json"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let document: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(columns(&document, &["function", "bytes"])[0], json!(["fill", 200_000]));
     assert_eq!((run.stderr.lines().count(), document["left_out"].as_array().unwrap().len()), (3, 3), "{}", run.stderr);
+    assert_eq!(asked(&place, &["top", "lake"])["left_out"], json!([]), "the peak is an hour later");
     for (file, words) in [(&cut, "damaged"), (&lacking, "has no column 'stack_id'"), (&newer, "has schema 9")] {
         let key = file.strip_prefix(&lake).unwrap().to_str().unwrap();
         let line =
             run.stderr.lines().find(|line| line.contains(key)).unwrap_or_else(|| panic!("{key}: {}", run.stderr));
         assert!(line.starts_with("highwater: ") && line.contains(words), "{line}");
     }
+}
+
+/// No older schema than 1 was ever released: files of a schema 0 with the columns of today stand for one.
+#[test]
+fn an_older_lake_is_read_and_added_to() {
+    let place = Place::new();
+    let lake = small_lake(&place, "lake");
+    let before: Vec<Value> = questions().iter().map(|question| asked(&place, question)["rows"].clone()).collect();
+    place.write("lake/lake.json", r#"{"schema":0,"from":"an older version"}"#);
+    let change = "import sys, pyarrow.parquet as pq\n\
+        for path in sys.argv[1:]:\n\
+        \x20   table = pq.read_table(path, partitioning=None)\n\
+        \x20   about = {**table.schema.metadata, b'highwater.schema': b'0'}\n\
+        \x20   pq.write_table(table.replace_schema_metadata(about), path, compression='zstd')\n";
+    let files = files_below(&lake.join("incoming"));
+    assert!(
+        Command::new(tools().join("python/bin/python")).args(["-c", change]).args(&files).status().unwrap().success()
+    );
+    for is_compacted in [false, true] {
+        if is_compacted {
+            assert_eq!(place.highwater("lake compact lake").code, 0);
+        }
+        for (question, before) in questions().iter().zip(&before) {
+            assert_eq!(asked(&place, question)["rows"], *before, "{question:?}");
+        }
+        place.highwater("lake check lake").stdout_has(&["sound: "]);
+    }
+    // Rows of today beside those of then.
+    add_next_day(&lake);
+    let next_day = asked(&place, &["top", "lake", "--at", "2025-11-18T13:00:00Z"]);
+    assert_eq!(columns(&next_day, &["function", "bytes"]), [json!(["fill", 1000])]);
 }
 
 #[test]

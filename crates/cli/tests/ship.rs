@@ -211,22 +211,64 @@ fn sampled_processes_say_so() {
     assert_eq!(query(&lake, "SELECT count(*) FROM processes")[0][0], 1);
 }
 
+/// Files of a spool and a lake are written in an order that is looked for here: a shipper is killed while each of these is true.
+const MOMENTS: [(&str, fn(&Path, &Path) -> bool); 6] = [
+    ("a slot is being written", |spool, _| has_name(&spool.join("waiting"), ".unfinished")),
+    ("slots wait", |spool, _| !spooled(spool).is_empty()),
+    ("a parcel is made", |spool, _| fs::read_dir(spool.join("parcels")).is_ok_and(|mut all| all.next().is_some())),
+    ("a file is put", |_, lake| fs::read_dir(lake.join("unfinished")).is_ok_and(|mut all| all.next().is_some())),
+    ("a parcel is deleted", |spool, _| has_name(&spool.join("parcels"), ".sent")),
+    ("a slot was taken", |spool, _| spool.join("last").exists()),
+];
+
+fn has_name(folder: &Path, end: &str) -> bool {
+    let mut names = fs::read_dir(folder).into_iter().flatten().flatten();
+    names.any(|entry| entry.file_name().to_string_lossy().ends_with(end))
+}
+
+/// The slots that a spool says were taken: the runs in its file `last`.
+fn taken(spool: &Path) -> BTreeSet<i64> {
+    let text = fs::read_to_string(spool.join("last")).unwrap_or_default();
+    let run = |line: &str| {
+        let (first, last) = line.split_once(' ')?;
+        Some(first.parse::<i64>().ok()?..=last.parse::<i64>().ok()?)
+    };
+    text.lines().skip(1).filter_map(run).flatten().collect()
+}
+
 #[test]
 fn a_killed_shipper_loses_no_slot_that_was_spooled_and_sends_none_twice() {
     let collector = Collector::new();
     let mut program = holder(&collector, &[], &[]);
     program.tell("keep 100 100");
     let (lake, spool) = (collector.place.file("lake"), collector.place.file("spool"));
+    // All slots that were seen in the spool at any time: none of them may be lost.
     let mut seen = BTreeSet::new();
-    for moment in [700, 1350, 90, 2030, 1710, 480] {
+    let mut last = None;
+    let mut missed = Vec::new();
+    for (name, is_now) in MOMENTS.into_iter().chain(MOMENTS) {
         let mut shipping = Shipping::start(&collector, "--to lake --spool spool --file-every 2s");
-        std::thread::sleep(std::time::Duration::from_millis(moment));
-        program.tell("keep 1 100");
+        // Some moments are short, and this test may not see them: then it is killed a little later.
+        let deadline = std::time::Instant::now() + std::time::Duration::from_millis(2500);
+        let is_met = loop {
+            seen.extend(spooled(&spool));
+            let is_past = std::time::Instant::now() > deadline;
+            if is_past || is_now(&spool, &lake) {
+                break !is_past;
+            }
+        };
         shipping.kill();
+        if !is_met {
+            missed.push(name);
+        }
+        program.tell("keep 1 100");
         seen.extend(spooled(&spool));
-        let last = fs::read_to_string(spool.join("last")).ok().and_then(|text| text.trim().parse::<i64>().ok());
-        seen.extend(last);
+        // A slot that was taken is not forgotten, and none is taken again.
+        let now = taken(&spool).last().copied();
+        assert!(now >= last, "{name}: {last:?}, then {now:?}");
+        last = now;
     }
+    assert!(missed.len() < MOMENTS.len(), "no moment but these was met: {missed:?}");
     let shipping = Shipping::start(&collector, "--to lake --spool spool --file-every 2s");
     // Earlier, a signal would end it as it ends any program.
     shipping.wait_for_line("ships to lake");
@@ -236,6 +278,16 @@ fn a_killed_shipper_loses_no_slot_that_was_spooled_and_sends_none_twice() {
     let (slots, twice) = slots_of(&lake);
     assert_eq!(twice, Vec::<Vec<Value>>::new());
     assert!(!seen.is_empty() && seen.is_subset(&slots), "spooled {seen:?}, in the lake {slots:?}");
+    // Each slot as a whole: what is stated of its processes is what its sites add up to, and every stack has its names.
+    let torn = "SELECT p.slot FROM processes p LEFT JOIN (SELECT slot, process_id, sum(live_bytes) AS bytes, sum(live_blocks) AS blocks
+        FROM sites GROUP BY slot, process_id) s ON s.slot = p.slot AND s.process_id = p.process_id
+        WHERE s.bytes IS DISTINCT FROM p.live_bytes OR s.blocks IS DISTINCT FROM p.live_blocks";
+    assert_eq!(query(&lake, torn), Vec::<Vec<Value>>::new());
+    assert_eq!(query(&lake, "SELECT count(*) FROM sites ANTI JOIN processes USING (slot, process_id)")[0][0], 0);
+    assert_eq!(query(&lake, UNNAMED)[0][0], 0, "a row without names");
+    // And nothing is there that was not taken.
+    seen.extend(taken(&spool));
+    assert!(slots.is_subset(&seen), "in the lake {slots:?}, taken {seen:?}");
 }
 
 #[test]
@@ -284,6 +336,56 @@ fn a_store_that_is_away_gets_everything_when_it_is_back() {
     let (slots, twice) = slots_of(&lake);
     assert_eq!(twice, Vec::<Vec<Value>>::new());
     assert!(waiting.is_subset(&slots), "{waiting:?} {slots:?}");
+}
+
+#[test]
+fn a_lake_that_is_not_mounted_is_away_and_not_made_anew() {
+    let collector = Collector::new();
+    let mut program = holder(&collector, &[], &[]);
+    program.tell("keep 100 100");
+    let (lake, spool) = (collector.place.file("lake"), collector.place.file("spool"));
+    ship_once(&collector, "");
+    let mounted = collector.place.file("mounted");
+    fs::rename(&lake, &mounted).unwrap();
+    fs::create_dir(&lake).unwrap();
+    let away = collector.highwater("ship --to lake --spool spool --once --every 1s --jitter 0s");
+    assert_eq!(away.shell_status(), 1);
+    assert!(away.stderr_text().contains("its lake.json is gone: is it mounted?"), "{}", away.stderr_text());
+    assert_eq!(fs::read_dir(&lake).unwrap().count(), 0, "nothing is written below the mount point");
+    let waiting = spooled(&spool);
+    assert_eq!(waiting.len(), 1);
+    fs::remove_dir(&lake).unwrap();
+    fs::rename(&mounted, &lake).unwrap();
+    ship_once(&collector, "");
+    let (slots, twice) = slots_of(&lake);
+    assert!(twice.is_empty() && waiting.is_subset(&slots) && slots.len() == 3, "{waiting:?} {slots:?}");
+    // The user means it.
+    fs::remove_dir_all(&lake).unwrap();
+    fs::remove_file(spool.join("target")).unwrap();
+    ship_once(&collector, "");
+    assert!(lake.join("lake.json").exists());
+}
+
+#[test]
+fn a_clock_that_was_ahead_is_said_and_stops_nothing() {
+    let collector = Collector::new();
+    let mut program = holder(&collector, &[], &[]);
+    program.tell("keep 100 100");
+    let spool = collector.place.file("spool");
+    fs::create_dir(&spool).unwrap();
+    let year_2100 = 4_102_444_800i64;
+    fs::write(spool.join("last"), format!("{year_2100}\n")).unwrap();
+    let shipped = collector.highwater("ship --to lake --spool spool --once --every 1s --jitter 0s");
+    assert_eq!(shipped.shell_status(), 0);
+    assert!(
+        shipped.stderr_text().contains("the clock was set back: slots up to 4102444800 were taken"),
+        "{}",
+        shipped.stderr_text()
+    );
+    let again = collector.highwater("ship --to lake --spool spool --once --every 1s --jitter 0s");
+    assert!(!again.stderr_text().contains("clock"), "{}", again.stderr_text());
+    let (slots, twice) = slots_of(&collector.place.file("lake"));
+    assert!(twice.is_empty() && slots.len() == 2 && slots.iter().all(|slot| *slot < year_2100), "{slots:?}");
 }
 
 #[test]

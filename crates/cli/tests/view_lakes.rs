@@ -209,6 +209,20 @@ fn a_lake_with_damaged_files_is_shown_and_they_are_named() {
     assert!(!sites["rows"].as_array().unwrap().is_empty());
 }
 
+#[test]
+fn a_lake_whose_sites_have_expired_shows_its_total_over_time_and_says_so() {
+    let place = Place::new();
+    fill(&place.file("lake"));
+    let timeline = "fleet/timeline?source=0&by=host";
+    let whole = Viewer::start(&mut command(&place, &view("lake"))).ask(timeline);
+    // As 'lake expire' leaves it.
+    std::fs::remove_dir_all(place.file("lake/incoming/sites")).unwrap();
+    let viewer = Viewer::start(&mut command(&place, &view("lake")));
+    assert_eq!(viewer.ask(timeline), whole);
+    let overview = viewer.ask("overview?source=0").to_string();
+    assert!(overview.contains("keeps no call sites of this time"), "{overview}");
+}
+
 fn parquet_files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {

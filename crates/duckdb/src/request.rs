@@ -76,7 +76,7 @@ fn relation(columns: &[(String, &'static str)], files: &[&str], has_partitions: 
     if files.is_empty() {
         return text + " WHERE 1 = 0";
     }
-    let files: Vec<String> = files.iter().map(|file| literal(file)).collect();
+    let files: Vec<String> = files.iter().map(|file| literal(&escaped_path(file))).collect();
     // A partition's value is a text, also if it looks like a number.
     let partitions = if has_partitions {
         "hive_partitioning = true, hive_types_autocast = false"
@@ -84,6 +84,18 @@ fn relation(columns: &[(String, &'static str)], files: &[&str], has_partitions: 
         "hive_partitioning = false"
     };
     text + &format!(" FROM read_parquet([{}], {partitions})", files.join(", "))
+}
+
+/// A path as DuckDB takes it: it would expand patterns, and read other files, or one twice.
+pub fn escaped_path(path: &str) -> String {
+    let mut escaped = String::with_capacity(path.len());
+    for char in path.chars() {
+        match char {
+            '*' | '?' | '[' => escaped.extend(['[', char, ']']),
+            _ => escaped.push(char),
+        }
+    }
+    escaped
 }
 
 /// A name in quotes.

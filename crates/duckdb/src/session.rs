@@ -1,7 +1,7 @@
 //! One database in memory, with access to nothing but the lake, and one question to it.
 
 use crate::library::{Handle, Library, RawResult, text_at};
-use crate::request::{Request, identifier, literal};
+use crate::request::{Request, escaped_path, identifier, literal};
 use crate::value::Kind;
 use serde_json::{Value, json};
 use std::ffi::CString;
@@ -61,7 +61,9 @@ impl Session {
             "SET preserve_insertion_order = false".to_owned(),
         ];
         statements.extend(request.views.iter().cloned());
-        statements.push(format!("SET allowed_directories = [{}]", literal(&format!("{base}/"))));
+        // Patterns are compared before they are expanded.
+        let folders = [format!("{base}/"), format!("{}/", escaped_path(base))].map(|folder| literal(&folder));
+        statements.push(format!("SET allowed_directories = [{}]", folders.join(", ")));
         statements.push("SET enable_external_access = false".to_owned());
         statements.push("SET lock_configuration = true".to_owned());
         statements.iter().try_for_each(|statement| self.run(statement, Allowed::Any, 0).map(drop))

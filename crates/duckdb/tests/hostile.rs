@@ -125,6 +125,30 @@ fn bad_files_are_left_out_with_a_line_each() {
 }
 
 #[test]
+fn names_that_are_patterns_are_names() {
+    let folder = Folder::new("patterns");
+    let lake_folder = folder.0.join("a lake [1]*?");
+    random_lake(&lake_folder, 11);
+    let sql = "SELECT count(*) AS n, CAST(sum(live_bytes) AS BIGINT) AS bytes FROM processes_incoming";
+    let answer = || {
+        let found = open(&lake_folder).ask(sql, &FleetScope::default(), 10, &|| true).unwrap();
+        assert_eq!(found.left_out, [""; 0]);
+        found.answer.rows
+    };
+    let before = answer();
+    // As a pattern it means all files of its day, and as one in brackets another.
+    for host in ["*", "[a-z]*", "web-?"] {
+        let files = files_below(&lake_folder.join("incoming/processes"));
+        let file = files.iter().find(|file| !file.file_name().unwrap().to_string_lossy().contains(host)).unwrap();
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let minute = name.rsplit('-').nth(1).unwrap();
+        let suffix = if host == "*" { "*".to_owned() } else { format!("{minute}0") };
+        std::fs::rename(file, file.with_file_name(format!("{host}-{minute}-{suffix}.parquet"))).unwrap();
+        assert_eq!(answer(), before, "{host}");
+    }
+}
+
+#[test]
 fn a_question_that_takes_too_long_is_stopped() {
     let folder = Folder::new("long");
     random_lake(&folder.0, 10);

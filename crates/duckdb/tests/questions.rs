@@ -126,16 +126,17 @@ fn tables(scope: &FleetScope) -> Vec<SiteTable> {
 fn growth_compares_means_over_all_slots_of_all_processes() {
     on_random_lakes("growth", |lake, rows, scope, passes| {
         let (processes, sites) = chosen(rows, passes);
-        let mut first: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+        // Of each version: the first start, the first slot, the last slot.
+        let mut first: BTreeMap<(&str, &str), (i64, i64, i64)> = BTreeMap::new();
         for row in &processes {
-            let labels = &row.process.labels;
-            let seen = first.entry((&labels.service, &labels.version)).or_insert(row.slot);
-            *seen = row.slot.min(*seen);
+            let (labels, start) = (&row.process.labels, row.process.start_us);
+            let seen = first.entry((&labels.service, &labels.version)).or_insert((start, row.slot, row.slot));
+            *seen = (seen.0.min(start), seen.1.min(row.slot), seen.2.max(row.slot));
         }
         let services: BTreeSet<&str> = first.keys().map(|key| key.0).collect();
         let mut expected: Vec<(f64, &str, i64, f64, f64, i64, i64)> = Vec::new();
         for service in services {
-            let mut versions: Vec<(i64, &str)> =
+            let mut versions: Vec<((i64, i64, i64), &str)> =
                 first.iter().filter(|(key, _)| key.0 == service).map(|(key, slot)| (*slot, key.1)).collect();
             versions.sort();
             let [.., old, new] = versions.as_slice() else { continue };
@@ -199,6 +200,51 @@ fn growth_compares_means_over_all_slots_of_all_processes() {
             assert!(named.contains(row), "{row}");
         }
     });
+}
+
+#[test]
+fn versions_are_in_the_order_in_which_they_started() {
+    let folder = Folder::new("versions");
+    let lake = open(&folder.0);
+    let mut batch = Batch::default();
+    // 1.9 is older than 1.10, and both run in all slots. A process of 1.9 has been started again since.
+    for (number, (version, start, bytes)) in
+        [("1.9", 0, 1000), ("1.10", 500, 5000), ("1.9", 900, 1000)].into_iter().enumerate()
+    {
+        let labels = Labels { service: "s".into(), version: version.into(), ..Labels::default() };
+        let (process_id, start_us) = (number as i64 + 1, (START + start) * 1_000_000);
+        let process = Arc::new(LakeProcess { labels, pid: 1, start_us, process_id });
+        for slot in (START + 900..START + 1800).step_by(60) {
+            let (process, sample_period, live_bytes, live_blocks) = (Arc::clone(&process), 0, bytes, 1);
+            batch.processes.push(ProcessRow {
+                slot,
+                process: Arc::clone(&process),
+                sample_period,
+                live_bytes,
+                live_blocks,
+                rss_bytes: None,
+                limit_bytes: None,
+            });
+            batch.sites.push(SiteRow {
+                slot,
+                process,
+                stack_id: 1,
+                site_id: 1,
+                sample_period,
+                live_bytes,
+                live_blocks,
+                alloc_bytes: None,
+                alloc_blocks: None,
+            });
+        }
+    }
+    lake.lake().add("a", &batch).unwrap();
+    let scope = FleetScope::default();
+    let answer = ask(&lake, &growth_sql(&scope, SiteTable::Minutes, &VersionPair::Latest, false, 0), &scope);
+    assert_eq!(
+        columns(&answer, &["from_version", "to_version", "grew"]),
+        [[json!("1.9"), json!("1.10"), json!(4000.0)]]
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 -- Growth: which call sites hold more in one version of a service than in another (mean bytes a process and slot), and on how many hosts?
 -- A host grew if its mean in the new version is above its own mean in the old one, or above that of all hosts if it did not run the old one.
-WITH chosen AS (SELECT service, version, host, slot FROM processes WHERE {processes}),
+WITH chosen AS (SELECT service, version, host, slot, start FROM processes WHERE {processes}),
      pair AS ({versions}),
      runs AS (SELECT p.service AS service, CASE WHEN c.version = p.to_version THEN 1 ELSE 0 END AS is_new, c.host AS host, count(*) AS n
               FROM chosen c JOIN pair p ON p.service = c.service AND (c.version = p.from_version OR c.version = p.to_version)

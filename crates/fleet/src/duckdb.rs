@@ -77,7 +77,7 @@ impl FleetEngine for DuckDbProgram {
         let errors = reader(engine.child.stderr.take(), MOST_ERRORS);
         let mut line = serde_json::to_vec(request).map_err(|_| FleetError::BadAnswer)?;
         line.push(b'\n');
-        // Kept open: its end tells the child that nobody waits. A child that ended early says why on its standard output.
+        // Kept open: the child ends when it is closed. A child that ended early says why on its standard output.
         let mut input = engine.child.stdin.take();
         let writer = std::thread::spawn(move || {
             let _ = input.as_mut().map(|input| input.write_all(&line).and_then(|()| input.flush()));

@@ -38,6 +38,11 @@ pub enum FleetError {
         /// The first and the last day of which the lake has rows.
         days: Option<(String, String)>,
     },
+    /// The slots of a part of the lake are known, and the call sites that held memory then are not.
+    #[error(
+        "the lake keeps no call sites of this time by slot: days of sites expire first; 'highwater fleet growth' and 'leaks' answer from sums by hour"
+    )]
+    SitesExpired,
     /// The client went away.
     #[error("the question was cancelled")]
     Cancelled,

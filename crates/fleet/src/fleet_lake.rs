@@ -8,8 +8,8 @@ use crate::error::FleetError;
 use crate::label_filter::{FleetLabel, label_passes};
 use crate::local_files::LocalFiles;
 use crate::protocol::{EngineAnswer, EngineRequest, TableFiles};
-use crate::questions::SiteTable;
-use crate::schema::{columns, views};
+use crate::questions::{FleetInstant, SiteTable, slot_sql, top_sql};
+use crate::schema::{columns, views, views_of};
 use crate::scope::FleetScope;
 use highwater_lake::keys::{FileState, LakeKey};
 use highwater_lake::parquet::LakeRow;
@@ -34,6 +34,16 @@ pub struct FleetLake {
     limits: EngineLimits,
     /// Whether a file is good, by key and tag: a viewer asks often, and files never change.
     checked: Mutex<HashMap<(String, String), Option<String>>>,
+}
+
+/// A text, and what is read for it.
+struct FleetQuestion<'a> {
+    sql: &'a str,
+    scope: &'a FleetScope,
+    views: &'a BTreeMap<String, String>,
+    /// The only slots of `sites` that count, if they are known.
+    slots: Option<&'a [i64]>,
+    max_rows: u64,
 }
 
 /// An answer, and how it was found.
@@ -66,10 +76,55 @@ impl FleetLake {
         max_rows: u64,
         go_on: &dyn Fn() -> bool,
     ) -> Result<FleetAnswer, FleetError> {
+        self.answer(&FleetQuestion { sql, scope, views: &views(), slots: None, max_rows }, go_on)
+    }
+
+    /// The answer to a user's text, for which the tables have only the rows of the scope.
+    pub fn ask_within(
+        &self,
+        sql: &str,
+        scope: &FleetScope,
+        max_rows: u64,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<FleetAnswer, FleetError> {
+        self.answer(&FleetQuestion { sql, scope, views: &views_of(scope), slots: None, max_rows }, go_on)
+    }
+
+    /// The answer to a text that takes from `sites` only rows of some slots. Files of other hours are not read, which an object store would have to bring.
+    pub fn ask_slots(
+        &self,
+        sql: &str,
+        scope: &FleetScope,
+        slots: &[i64],
+        max_rows: u64,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<FleetAnswer, FleetError> {
+        self.answer(&FleetQuestion { sql, scope, views: &views(), slots: Some(slots), max_rows }, go_on)
+    }
+
+    /// Which call sites hold the most at one instant? The slot is found first, so that only sites of its hour are read.
+    pub fn top(
+        &self,
+        scope: &FleetScope,
+        at: FleetInstant,
+        top: usize,
+        max_rows: u64,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<FleetAnswer, FleetError> {
+        let found = self.ask(&slot_sql(scope, at), scope, 1, go_on)?;
+        let slot = found.answer.rows.first().and_then(|row| row.first()?.as_i64());
+        let slots: Vec<i64> = slot.into_iter().collect();
+        let mut answer = self.ask_slots(&top_sql(scope, at, top), scope, &slots, max_rows, go_on)?;
+        answer.left_out =
+            found.left_out.into_iter().chain(answer.left_out).collect::<BTreeSet<String>>().into_iter().collect();
+        Ok(answer)
+    }
+
+    fn answer(&self, question: &FleetQuestion<'_>, go_on: &dyn Fn() -> bool) -> Result<FleetAnswer, FleetError> {
         let mut damaged: BTreeMap<String, String> = BTreeMap::new();
         let mut tries = 0;
         loop {
-            let listed = self.listed(sql, scope)?;
+            let listed = self.listed(question)?;
             let mut found = FleetAnswer::default();
             let mut good: BTreeMap<Table, LakeFiles> = BTreeMap::new();
             let mut is_gone = false;
@@ -107,7 +162,7 @@ impl FleetLake {
                 Err(FleetError::Lake(LakeError::Store(StoreError::NotFound(_)))) if tries < TRIES => continue,
                 made => made?,
             };
-            match self.engine.ask(&self.request(sql, &local, max_rows), go_on) {
+            match self.engine.ask(&self.request(question, &local), go_on) {
                 Ok(answer) => return Ok(FleetAnswer { answer, ..found }),
                 Err(FleetError::Engine(line)) => match local.named_in(&line) {
                     Some((key, path)) if !path.exists() && tries < TRIES => drop(key),
@@ -151,21 +206,22 @@ impl FleetLake {
                     Table::Frames => self.read_all::<ServiceFrame>(file),
                 };
                 if let Err(problem) = read {
-                    damaged.insert(file.key.clone(), problem);
+                    damaged.insert(file.key.clone(), problem.to_string());
                 }
             }
         }
         damaged
     }
 
-    fn read_all<R: LakeRow>(&self, file: &StoredFile) -> Result<(), String> {
-        let mut reader = self.lake.read::<R>(file).map_err(|error| error.to_string())?;
-        while reader.next_rows().map_err(|problem| format!("{}: {problem}", file.key))?.is_some() {}
+    fn read_all<R: LakeRow>(&self, file: &StoredFile) -> Result<(), LakeError> {
+        let mut reader = self.lake.read::<R>(file)?;
+        let damaged = |problem| LakeError::File { file: file.key.clone(), problem };
+        while reader.next_rows().map_err(damaged)?.is_some() {}
         Ok(())
     }
 
-    fn request(&self, sql: &str, local: &LocalFiles, max_rows: u64) -> EngineRequest {
-        let mut views = views();
+    fn request(&self, question: &FleetQuestion<'_>, local: &LocalFiles) -> EngineRequest {
+        let mut views = question.views.clone();
         views.retain(|name, _| local.tables().contains_key(name.as_str()));
         let table = |(name, (compacted, incoming)): (&'static str, &(Vec<String>, Vec<String>))| {
             let files = TableFiles { columns: columns(name), compacted: compacted.clone(), incoming: incoming.clone() };
@@ -175,18 +231,27 @@ impl FleetLake {
             tables: local.tables().iter().map(|(name, files)| table((name, files))).collect(),
             base: local.base(),
             views,
-            sql: sql.to_owned(),
-            max_rows,
+            sql: question.sql.to_owned(),
+            max_rows: question.max_rows,
             memory_bytes: self.limits.memory_bytes,
             threads: self.limits.threads,
             seconds: self.limits.seconds,
         }
     }
 
-    /// The files of all tables that a text names.
-    fn listed(&self, sql: &str, scope: &FleetScope) -> Result<BTreeMap<Table, LakeFiles>, FleetError> {
+    /// The files of all tables that a text, or a view that it names, names.
+    fn listed(&self, question: &FleetQuestion<'_>) -> Result<BTreeMap<Table, LakeFiles>, FleetError> {
+        let FleetQuestion { sql, scope, views, slots, .. } = *question;
+        let in_slots = |file: &StoredFile| {
+            let hour = LakeKey::parse(&file.key).map(|key| key.hour);
+            slots
+                .is_none_or(|slots| hour.is_none_or(|hour| slots.iter().any(|slot| (hour..hour + 3600).contains(slot))))
+        };
         let text = sql.to_ascii_lowercase();
-        let words: BTreeSet<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        let mut words = words(&text);
+        let named: Vec<&String> =
+            views.iter().filter(|(name, _)| words.contains(name.as_str())).map(|(_, text)| text).collect();
+        words.extend(named.into_iter().flat_map(|text| self::words(text)));
         let names = |table: Table, suffix: &str| words.contains(format!("{table}{suffix}").as_str());
         for _ in 0..TRIES {
             let before = self.lake.files(Table::SitesHour, range(scope))?;
@@ -202,6 +267,10 @@ impl FleetLake {
                     files.compacted.clear();
                 }
                 files.compacted.retain(|file| service_passes(file, scope));
+                if table == Table::Sites {
+                    files.compacted.retain(in_slots);
+                    files.incoming.retain(in_slots);
+                }
                 listed.insert(table, files);
             }
             // The roll-up and the slots that are not in it yet are two listings: together they are complete only if no compaction ended between them.
@@ -246,9 +315,9 @@ impl FleetLake {
 
     /// The table for a question that sums over time, and its scope.
     ///
-    /// The roll-up by hour is much smaller and has the same sums. It is used if the scope has whole hours, or begins before the slots that are kept; then the scope is
-    /// widened to whole hours.
-    pub fn site_table(&self, scope: &FleetScope) -> Result<(SiteTable, FleetScope), FleetError> {
+    /// The roll-up by hour is much smaller and has the same sums. It is used if the scope has whole hours, if it may be widened, or if it begins before the slots that are
+    /// kept; then it is widened to whole hours.
+    pub fn site_table(&self, scope: &FleetScope, may_widen: bool) -> Result<(SiteTable, FleetScope), FleetError> {
         let (hours, slots) =
             (self.lake.files(Table::SitesHour, range(scope))?, self.lake.files(Table::Sites, range(scope))?);
         let parts = |files: &[StoredFile]| -> BTreeSet<(i64, String)> {
@@ -261,10 +330,26 @@ impl FleetLake {
         let first_slot = slots_compacted.iter().map(|(hour, _)| *hour).chain(incoming.map(|key| key.hour)).min();
         let is_older = hours.iter().next().is_some_and(|(hour, _)| first_slot.is_none_or(|first| *hour < first));
         let is_complete = !hours.is_empty() && slots_compacted.is_subset(&hours);
-        match is_older || (is_complete && scope.has_whole_hours()) {
+        match is_older || (is_complete && (may_widen || scope.has_whole_hours())) {
             true => Ok((SiteTable::Hours, scope.in_whole_hours())),
             false => Ok((SiteTable::Minutes, scope.clone())),
         }
+    }
+
+    /// The first slot whose call sites are kept, if a scope begins before it.
+    ///
+    /// Days of `sites` expire before those of `processes`. A question that takes its slot from `processes` must not take one of those days.
+    pub fn sites_kept_since(&self, scope: &FleetScope) -> Result<Option<i64>, FleetError> {
+        let first_hour = |table: Table| -> Result<Option<i64>, FleetError> {
+            let files = self.lake.files(table, range(scope))?;
+            let files = files.compacted.iter().filter(|file| service_passes(file, scope)).chain(&files.incoming);
+            Ok(files.filter_map(|file| Some(LakeKey::parse(&file.key)?.hour)).min())
+        };
+        let Some(first_process) = first_hour(Table::Processes)? else { return Ok(None) };
+        let first_site = first_hour(Table::Sites)?.ok_or(FleetError::SitesExpired)?;
+        // Within a day all hours expire together: a first hour without sites is one in which nothing was held.
+        let is_expired = Day::of(first_process) < Day::of(first_site);
+        Ok(is_expired.then_some(first_site))
     }
 
     /// The first and the last day of `processes`, by the names of its files: for a question without rows.
@@ -282,6 +367,11 @@ impl FleetLake {
         let names = found.answer.rows.iter().filter_map(|row| row.first()?.as_str());
         Ok(names.map(str::to_owned).collect())
     }
+}
+
+/// The words of a text.
+fn words(text: &str) -> BTreeSet<&str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').collect()
 }
 
 fn range(scope: &FleetScope) -> SlotRange {

@@ -102,8 +102,8 @@ impl LabelFilter {
         matches_glob(&self.pattern, value) != self.is_inverted
     }
 
-    /// The condition in SQL. Only `processes` has containers, so that others look there.
-    fn sql(&self, has_container: bool) -> String {
+    /// The condition in SQL. Only `processes` has containers, so that others look for them in `containers`.
+    fn sql(&self, containers: Option<&str>) -> String {
         let column = self.label.column();
         let is_glob = self.pattern.contains(['*', '?']);
         let condition = match (self.label.is_number(), is_glob) {
@@ -111,27 +111,30 @@ impl LabelFilter {
             (false, true) => literal::matches_glob(column, &self.pattern),
             (false, false) => format!("{column} = {}", literal::text(&self.pattern)),
         };
-        match (self.label == FleetLabel::Container && !has_container, self.is_inverted) {
-            (true, false) => format!("process_id IN (SELECT process_id FROM processes WHERE {condition})"),
-            (true, true) => format!("process_id NOT IN (SELECT process_id FROM processes WHERE {condition})"),
-            (false, false) => condition,
-            (false, true) => format!("NOT ({condition})"),
+        match (containers.filter(|_| self.label == FleetLabel::Container), self.is_inverted) {
+            (Some(relation), false) => format!("process_id IN (SELECT process_id FROM {relation} WHERE {condition})"),
+            (Some(relation), true) => {
+                format!("process_id NOT IN (SELECT process_id FROM {relation} WHERE {condition})")
+            }
+            (None, false) => condition,
+            (None, true) => format!("NOT ({condition})"),
         }
     }
 }
 
-/// All filters as one condition; `None` if there are none. Values of one label are alternatives, different labels and inverted filters must all pass.
-pub fn condition(filters: &[LabelFilter], has_container: bool) -> Option<String> {
+/// All filters as one condition; `None` if there are none. Values of one label are alternatives, different labels and inverted filters must all pass. `containers` is a
+/// relation with the containers of processes, for rows that have none.
+pub fn condition(filters: &[LabelFilter], containers: Option<&str>) -> Option<String> {
     let mut parts = Vec::new();
     for label in FleetLabel::ALL {
         let of_label = |is_inverted| filters.iter().filter(move |f| f.label == label && f.is_inverted == is_inverted);
-        let wanted: Vec<String> = of_label(false).map(|filter| filter.sql(has_container)).collect();
+        let wanted: Vec<String> = of_label(false).map(|filter| filter.sql(containers)).collect();
         match wanted.len() {
             0 => {}
             1 => parts.extend(wanted),
             _ => parts.push(format!("({})", wanted.join(" OR "))),
         }
-        parts.extend(of_label(true).map(|filter| filter.sql(has_container)));
+        parts.extend(of_label(true).map(|filter| filter.sql(containers)));
     }
     (!parts.is_empty()).then(|| parts.join(" AND "))
 }
@@ -185,9 +188,10 @@ mod tests {
 
     #[test]
     fn filters_become_one_condition() {
-        assert_eq!(condition(&[], true), None);
+        assert_eq!(condition(&[], None), None);
         let sql =
-            condition(&filters(&["region!=eu", "host=web-*", "host=db", "pid=7", "container=c'1"]), false).unwrap();
+            condition(&filters(&["region!=eu", "host=web-*", "host=db", "pid=7", "container=c'1"]), Some("processes"))
+                .unwrap();
         assert_eq!(
             sql,
             "NOT (region = 'eu') AND (host LIKE 'web-%' ESCAPE '!' OR host = 'db') AND \

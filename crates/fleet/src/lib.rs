@@ -37,7 +37,7 @@ pub use fleet_lake::{FleetAnswer, FleetLake};
 pub use fleet_timeline::{FleetBand, FleetLabels, FleetTimeline, fleet_timeline};
 pub use library::{LIBRARY_PACKAGE, LibraryFile, check_library, installed_library};
 pub use part::{FleetPart, PartProgress};
-pub use profile::{OTHER_SITES, ProfileSlots, profile, service_frame};
+pub use profile::{OTHER_SITES, ProfileSlots, kept_sites_line, profile, service_frame};
 pub use protocol::EngineAnswer;
 pub use scope::FleetScope;
 pub use spark::{PYTHON_VARIABLE, SparkEngine};

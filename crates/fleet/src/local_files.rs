@@ -76,7 +76,7 @@ impl LocalFiles {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("highwater-lake-{}-{number}", std::process::id()));
-        // Fails if it exists, so nobody else can have put anything into it.
+        // Fails if it exists, so no other user can have put anything into it.
         fs::create_dir(&folder).map_err(|error| failed(&folder, error))?;
         self.links = Some(folder.clone());
         for (key, path) in paths {

@@ -1,9 +1,9 @@
 //! Several questions about one part of a fleet, asked while a client waits.
 
 use crate::error::FleetError;
-use crate::fleet_lake::FleetLake;
+use crate::fleet_lake::{FleetAnswer, FleetLake};
 use crate::protocol::EngineAnswer;
-use crate::questions::filled;
+use crate::questions::{FleetInstant, filled};
 use crate::scope::{FleetScope, ScopeOf};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -32,17 +32,47 @@ impl<'a> FleetPart<'a> {
 
     /// The answer to one of our texts, with its places filled. `{processes}` and `{sites}` are the conditions of the scope.
     pub(crate) fn ask(&self, text: &str, places: &[(&str, &str)], max_rows: u64) -> Result<EngineAnswer, FleetError> {
+        self.answer(&self.filled(text, places), max_rows)
+    }
+
+    fn filled(&self, text: &str, places: &[(&str, &str)]) -> String {
         let (processes, sites) = (self.scope.sql(ScopeOf::Processes), self.scope.sql(ScopeOf::Sites));
         let mut all = vec![("processes", processes.as_str()), ("sites", sites.as_str())];
         all.extend_from_slice(places);
-        self.answer(&filled(text, &all), max_rows)
+        filled(text, &all)
+    }
+
+    fn noted(&self, found: FleetAnswer) -> Result<EngineAnswer, FleetError> {
+        self.left_out.borrow_mut().extend(found.left_out);
+        Ok(found.answer)
+    }
+
+    /// The same for a text that takes from `sites` only rows of some slots.
+    pub(crate) fn ask_slots(
+        &self,
+        text: &str,
+        places: &[(&str, &str)],
+        slots: &[i64],
+        max_rows: u64,
+    ) -> Result<EngineAnswer, FleetError> {
+        let sql = self.filled(text, places);
+        let go_on = || (self.progress)(None);
+        self.noted(self.lake.ask_slots(&sql, self.scope, slots, max_rows, &go_on)?)
     }
 
     /// The answer to a text.
     pub fn answer(&self, sql: &str, max_rows: u64) -> Result<EngineAnswer, FleetError> {
-        let found = self.lake.ask(sql, self.scope, max_rows, &|| (self.progress)(None))?;
-        self.left_out.borrow_mut().extend(found.left_out);
-        Ok(found.answer)
+        self.noted(self.lake.ask(sql, self.scope, max_rows, &|| (self.progress)(None))?)
+    }
+
+    /// Which call sites hold the most at one instant?
+    pub fn top(&self, at: FleetInstant, top: usize, max_rows: u64) -> Result<EngineAnswer, FleetError> {
+        self.noted(self.lake.top(self.scope, at, top, max_rows, &|| (self.progress)(None))?)
+    }
+
+    /// The first slot whose call sites are kept, if the part begins before it.
+    pub(crate) fn sites_kept_since(&self) -> Result<Option<i64>, FleetError> {
+        self.lake.sites_kept_since(self.scope)
     }
 
     /// Why there are no rows.

@@ -7,6 +7,7 @@ use crate::error::FleetError;
 use crate::part::FleetPart;
 use crate::protocol::EngineAnswer;
 use crate::slot_choice::{SlotTotal, chosen_slots, settled};
+use crate::time::slot_in_words;
 use highwater_input::{Profile, ProfileSite, ProfileState};
 use highwater_model::{Catalog, FrameText, KnownFigures, Nanos, Source, SourceKind, StackId};
 use serde_json::Value;
@@ -60,7 +61,16 @@ pub fn slot_totals(part: &FleetPart<'_>) -> Result<Vec<SlotTotal>, FleetError> {
 /// The profile of a part of the fleet. `title` names it.
 pub fn profile(part: &FleetPart<'_>, slots: ProfileSlots, title: &str) -> Result<Profile, FleetError> {
     part.progress(0.05, "finding slots")?;
-    let all = slot_totals(part)?;
+    let mut all = slot_totals(part)?;
+    let (kept_since, kept_note) = match (part.sites_kept_since(), slots) {
+        // A timeline has the totals all the same.
+        (Err(error @ FleetError::SitesExpired), ProfileSlots::Bins(_)) => (None, Some(error.to_string())),
+        (found, _) => {
+            let first = found?;
+            (first, first.map(kept_sites_line))
+        }
+    };
+    all.retain(|total| kept_since.is_none_or(|first| total.slot >= first));
     let fullest = all.iter().rev().max_by_key(|total| total.bytes);
     let chosen: Vec<SlotTotal> = match slots {
         ProfileSlots::Bins(bins) => chosen_slots(&all, bins),
@@ -77,8 +87,9 @@ pub fn profile(part: &FleetPart<'_>, slots: ProfileSlots, title: &str) -> Result
     let listed = slot_list(&chosen);
     let most = (MOST_FIGURES / chosen.len() as u64).clamp(1, MOST_SITES);
     let most_rows = (most + MOST_SERVICES) * chosen.len() as u64;
-    let figures =
-        part.ask(include_str!("../sql/profile.sql"), &[("slots", &listed), ("limit", &limit(most))], most_rows)?;
+    let slots_of_states: Vec<i64> = chosen.iter().map(|total| total.slot).collect();
+    let places = [("slots", listed.as_str()), ("limit", &limit(most))];
+    let figures = part.ask_slots(include_str!("../sql/profile.sql"), &places, &slots_of_states, most_rows)?;
     if figures.truncated {
         return Err(FleetError::TooLarge(format!(
             "there are more than {MOST_SERVICES} services: choose some with --where"
@@ -111,12 +122,17 @@ pub fn profile(part: &FleetPart<'_>, slots: ProfileSlots, title: &str) -> Result
         start_unix_ns: (first.max(0) as u64).saturating_mul(1_000_000_000),
         duration: Nanos(seconds_between(first, last) * 1_000_000_000),
         sample_rate: (period > 0).then_some(period as u64),
-        notes: notes(part),
+        notes: kept_note.into_iter().chain(notes(part)).collect(),
         ..Source::default()
     };
     let known = KnownFigures { live_blocks: true, ..KnownFigures::default() };
     let is_instant = !matches!(slots, ProfileSlots::Bins(_));
     Ok(Profile { source, known, catalog: made.catalog, states, is_instant, ..Profile::default() })
+}
+
+/// Says from when on call sites are kept.
+pub fn kept_sites_line(first: i64) -> String {
+    format!("call sites are kept by slot from {} on; earlier slots do not count", slot_in_words(first))
 }
 
 /// A sentence for each file that could not be used.

@@ -10,6 +10,7 @@ use crate::scope::{FleetScope, ScopeOf};
 use crate::slot_choice::SETTLING;
 
 const TOP: &str = include_str!("../sql/top.sql");
+const SLOT: &str = include_str!("../sql/slot.sql");
 const GROWTH: &str = include_str!("../sql/growth.sql");
 const GROWTH_SITES: &str = include_str!("../sql/growth_sites.sql");
 const GROWTH_HOSTS: &str = include_str!("../sql/growth_hosts.sql");
@@ -111,6 +112,12 @@ impl FleetInstant {
     }
 }
 
+/// The slot of an instant.
+pub(crate) fn slot_sql(scope: &FleetScope, at: FleetInstant) -> String {
+    let processes = scope.sql(ScopeOf::Processes);
+    filled(SLOT, &[("processes", &processes), ("at", &at.sql())])
+}
+
 /// Which call sites hold the most at one instant?
 pub fn top_sql(scope: &FleetScope, at: FleetInstant, top: usize) -> String {
     let (processes, sites) = (scope.sql(ScopeOf::Processes), scope.sql(ScopeOf::Sites));
@@ -120,7 +127,7 @@ pub fn top_sql(scope: &FleetScope, at: FleetInstant, top: usize) -> String {
 /// The versions that growth compares.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum VersionPair {
-    /// Of each service the two that appeared last.
+    /// Of each service the two that appeared last: whose first process started last. Slots do not say it: at the first slot of a scope several versions run.
     #[default]
     Latest,
     /// Two given ones: the old and the new.
@@ -132,8 +139,8 @@ impl VersionPair {
         match self {
             Self::Latest => {
                 "SELECT service, max(CASE WHEN place = 2 THEN version END) AS from_version, max(CASE WHEN place = 1 THEN version END) AS to_version \
-                 FROM (SELECT service, version, row_number() OVER (PARTITION BY service ORDER BY first_slot DESC, version DESC) AS place \
-                 FROM (SELECT service, version, min(slot) AS first_slot FROM chosen WHERE version <> '' GROUP BY service, version) v) w \
+                 FROM (SELECT service, version, row_number() OVER (PARTITION BY service ORDER BY first_start DESC, first_slot DESC, last_slot DESC, version DESC) AS place \
+                 FROM (SELECT service, version, min(start) AS first_start, min(slot) AS first_slot, max(slot) AS last_slot FROM chosen WHERE version <> '' GROUP BY service, version) v) w \
                  WHERE place <= 2 GROUP BY service HAVING count(*) = 2"
                     .into()
             }

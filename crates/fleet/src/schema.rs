@@ -1,6 +1,7 @@
 //! The columns of the lake's tables as engines see them, and the views that questions are asked over.
 
 use crate::protocol::EngineColumn;
+use crate::scope::{FleetScope, ScopeOf};
 use std::collections::BTreeMap;
 
 /// The tables.
@@ -90,22 +91,35 @@ pub fn columns(table: &str) -> Vec<EngineColumn> {
     own.iter().chain(&[("service", "STRING")]).map(column).collect()
 }
 
-/// The views, by name.
+/// The views, by name, of a whole lake.
+pub fn views() -> BTreeMap<String, String> {
+    views_of(&FleetScope::default())
+}
+
+/// The views, by name, with the rows of a scope.
 ///
 /// `processes` drops rows that a host sent twice. `stacks` and `frames` have one row per site, and per site and depth: the files repeat a stack for each day, service
-/// and host. A site has several stacks if its code moved; `frames` shows one of them, so that file and line belong together.
-pub fn views() -> BTreeMap<String, String> {
-    let both = |table: &str, operator: &str| {
+/// and host. A site has several stacks if its code moved; `frames` shows one of them, so that file and line belong together. Of a scope they have the sites of its
+/// services: a stack belongs to no time and to no process.
+pub fn views_of(scope: &FleetScope) -> BTreeMap<String, String> {
+    let both = |table: &str, operator: &str, condition: &str| {
         let names: Vec<String> = columns(table).into_iter().map(|column| column.name).collect();
         let names = names.join(", ");
-        format!("SELECT {names} FROM {table}_compacted {operator} SELECT {names} FROM {table}_incoming")
+        let part = |kind: &str| match condition {
+            "1 = 1" => format!("SELECT {names} FROM {table}_{kind}"),
+            _ => format!("SELECT {names} FROM {table}_{kind} WHERE {condition}"),
+        };
+        format!("{} {operator} {}", part("compacted"), part("incoming"))
     };
-    let frames = both("frames", "UNION ALL");
-    let stacks = both("stacks", "UNION ALL");
+    // No view refers to another one.
+    let containers = "(SELECT process_id, container FROM processes_compacted UNION ALL SELECT process_id, container FROM processes_incoming) c";
+    let of = |relation| scope.sql_with_containers(relation, containers);
+    let frames = both("frames", "UNION ALL", &scope.service_sql());
+    let stacks = both("stacks", "UNION ALL", &scope.service_sql());
     BTreeMap::from([
-        ("sites".into(), both("sites", "UNION ALL")),
-        ("sites_hour".into(), both("sites_hour", "UNION ALL")),
-        ("processes".into(), both("processes", "UNION")),
+        ("sites".into(), both("sites", "UNION ALL", &of(ScopeOf::Sites))),
+        ("sites_hour".into(), both("sites_hour", "UNION ALL", &of(ScopeOf::Hours))),
+        ("processes".into(), both("processes", "UNION", &of(ScopeOf::Processes))),
         (
             "stacks".into(),
             format!(

@@ -1,6 +1,6 @@
 //! The part of a fleet that a question is about: a span of time, and labels.
 
-use crate::label_filter::{LabelFilter, condition};
+use crate::label_filter::{FleetLabel, LabelFilter, condition};
 
 /// A part of a fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +29,11 @@ pub(crate) enum ScopeOf {
 impl FleetScope {
     /// The condition in SQL; `1 = 1` if everything counts.
     pub(crate) fn sql(&self, of: ScopeOf) -> String {
+        self.sql_with_containers(of, "processes")
+    }
+
+    /// The same with another relation for the containers of processes.
+    pub(crate) fn sql_with_containers(&self, of: ScopeOf, containers: &str) -> String {
         let time = match of {
             ScopeOf::Processes | ScopeOf::Sites => "slot",
             ScopeOf::Hours => "hour",
@@ -37,8 +42,14 @@ impl FleetScope {
         let mut parts: Vec<String> = Vec::new();
         parts.extend(self.since.map(|since| format!("{time} >= {since}")));
         parts.extend(self.until.map(|until| format!("{time} < {until}")));
-        parts.extend(condition(&self.labels, of == ScopeOf::Processes));
+        parts.extend(condition(&self.labels, (of != ScopeOf::Processes).then_some(containers)));
         if parts.is_empty() { "1 = 1".into() } else { parts.join(" AND ") }
+    }
+
+    /// The condition on the service alone.
+    pub(crate) fn service_sql(&self) -> String {
+        let of_service = self.labels.iter().filter(|filter| filter.label == FleetLabel::Service);
+        condition(&of_service.cloned().collect::<Vec<_>>(), None).unwrap_or_else(|| "1 = 1".into())
     }
 
     /// The condition on rows of `processes`, in SQL.

@@ -1,8 +1,9 @@
 //! Reads every row of a lake, and reports what cannot be.
 //!
-//! Memory is bounded by the rows of one hour and the number of stacks.
+//! Memory is bounded: at most some million keys are compared at a time. Where there are more, files are read again for each further part of the keys.
 
 use crate::error::LakeError;
+use crate::key_part::{KeyPart, in_parts};
 use crate::keys::{FileState, HOUR, LakeKey, SlotRange};
 use crate::lake::Lake;
 use crate::parquet::LakeRow;
@@ -11,6 +12,9 @@ use crate::store::StoredFile;
 use crate::table::Table;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+/// The keys that are in memory at a time: about 300 MB.
+const MOST_KEYS: usize = 4 << 20;
 
 /// What was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,30 +29,58 @@ pub struct CheckSummary {
 
 /// Checks all files that are visible, and the names of all others.
 pub fn check(lake: &Lake, progress: &mut dyn FnMut(Table, i64)) -> Result<CheckSummary, LakeError> {
-    let mut checker = Checker { lake, summary: CheckSummary::default() };
+    check_in_parts(lake, MOST_KEYS, progress)
+}
+
+/// The same with another number of keys in memory.
+#[doc(hidden)]
+pub fn check_in_parts(
+    lake: &Lake,
+    most_keys: usize,
+    progress: &mut dyn FnMut(Table, i64),
+) -> Result<CheckSummary, LakeError> {
+    let mut checker = Checker { lake, summary: CheckSummary::default(), is_repeated: false };
     checker.names()?;
-    let (mut stacks, mut framed) = (HashSet::new(), HashSet::new());
-    checker.table::<StackRow>(progress, &mut |row| {
-        stacks.insert((row.stack_id, row.site_id));
+    let mut unnamed: BTreeMap<i64, Unnamed> = BTreeMap::new();
+    let mut bare = Unnamed::default();
+    in_parts(most_keys, |part, waiting| {
+        checker.is_repeated = !part.is_whole();
+        let found = checker.stacks(part, waiting, &mut bare, &mut unnamed, progress);
+        checker.is_repeated = false;
+        found
     })?;
-    checker.table::<ServiceFrame>(progress, &mut |row| {
-        framed.insert((row.frame.stack_id, row.frame.site_id));
-    })?;
-    let bare: Vec<_> = stacks.difference(&framed).collect();
-    if let Some((stack, site)) = bare.first() {
-        let count = bare.len();
+    if let Some((stack, site)) = bare.example {
+        let count = bare.count;
         checker
             .summary
             .problems
             .push(format!("frames: {count} stacks have none, such as stack {stack} of site {site}"));
     }
-    checker.hours(&stacks, progress)?;
+    checker.hours(most_keys, &unnamed, progress)?;
     Ok(checker.summary)
+}
+
+/// Stacks that lack something: how many, and the first.
+#[derive(Default)]
+struct Unnamed {
+    count: usize,
+    example: Option<(i64, i64)>,
+}
+
+impl Unnamed {
+    fn add<'a>(&mut self, stacks: impl Iterator<Item = &'a (i64, i64)>) {
+        for stack in stacks {
+            self.count += 1;
+            self.example = Some(self.example.map_or(*stack, |known| known.min(*stack)));
+        }
+    }
 }
 
 struct Checker<'a> {
     lake: &'a Lake,
     summary: CheckSummary,
+    /// Files are read again: they are counted, and their problems reported, already.
+    is_repeated: bool,
 }
 
 /// Live bytes and blocks of a process at a slot.
@@ -90,7 +122,58 @@ impl Checker<'_> {
         Ok(hours)
     }
 
-    fn hours(&mut self, stacks: &HashSet<(i64, i64)>, progress: &mut dyn FnMut(Table, i64)) -> Result<(), LakeError> {
+    /// Stacks without frames, and rows of `sites` without stacks, of a part of all stacks.
+    fn stacks(
+        &mut self,
+        part: &mut KeyPart,
+        waiting: &mut Vec<KeyPart>,
+        bare: &mut Unnamed,
+        unnamed: &mut BTreeMap<i64, Unnamed>,
+        progress: &mut dyn FnMut(Table, i64),
+    ) -> Result<(), LakeError> {
+        let (mut stacks, mut framed) = (HashSet::new(), HashSet::new());
+        self.table::<StackRow>(progress, &mut |row| {
+            let key = (row.stack_id, row.site_id);
+            if part.has(&key) {
+                stacks.insert(key);
+            }
+            while part.halve_if(stacks.len(), waiting) {
+                stacks.retain(|key| part.has(key));
+            }
+        })?;
+        self.table::<ServiceFrame>(progress, &mut |row| {
+            let key = (row.frame.stack_id, row.frame.site_id);
+            if stacks.contains(&key) {
+                framed.insert(key);
+            }
+        })?;
+        bare.add(stacks.difference(&framed));
+        drop(framed);
+        // They are counted, and what is wrong with them is reported, hour by hour below.
+        let is_repeated = std::mem::replace(&mut self.is_repeated, true);
+        for (hour, files) in self.by_hour(Table::Sites)? {
+            let mut missing: HashSet<(i64, i64)> = HashSet::new();
+            self.files::<SiteRow>(hour, &files, &mut |row| {
+                let key = (row.stack_id, row.site_id);
+                // Beyond, there is nothing to learn from more of them.
+                if part.has(&key) && !stacks.contains(&key) && missing.len() < MOST_KEYS {
+                    missing.insert(key);
+                }
+            })?;
+            if !missing.is_empty() {
+                unnamed.entry(hour).or_default().add(missing.iter());
+            }
+        }
+        self.is_repeated = is_repeated;
+        Ok(())
+    }
+
+    fn hours(
+        &mut self,
+        most_keys: usize,
+        unnamed: &BTreeMap<i64, Unnamed>,
+        progress: &mut dyn FnMut(Table, i64),
+    ) -> Result<(), LakeError> {
         let [sites, processes, rolled] =
             [self.by_hour(Table::Sites)?, self.by_hour(Table::Processes)?, self.by_hour(Table::SitesHour)?];
         let none = Vec::new();
@@ -98,39 +181,34 @@ impl Checker<'_> {
         for hour in hours {
             progress(Table::Sites, hour);
             let of = |files: &BTreeMap<i64, Vec<StoredFile>>| files.get(&hour).unwrap_or(&none).clone();
-            let (mut held, mut stated, mut rolled_up) = (Sums::new(), Sums::new(), 0i128);
-            let mut unnamed: BTreeSet<(i64, i64)> = BTreeSet::new();
-            let mut compacted = 0i128;
-            for file in of(&sites) {
-                let is_compacted = !file.key.starts_with("incoming/");
-                self.files::<SiteRow>(hour, std::slice::from_ref(&file), &mut |row| {
-                    let sums = held.entry((row.process.process_id, row.slot)).or_default();
-                    *sums = (sums.0.saturating_add(row.live_bytes), sums.1.saturating_add(row.live_blocks));
-                    compacted += if is_compacted { i128::from(row.live_bytes) } else { 0 };
-                    if !stacks.contains(&(row.stack_id, row.site_id)) {
-                        unnamed.insert((row.stack_id, row.site_id));
-                    }
-                })?;
-            }
-            self.twice::<SiteRow>(&of(&sites))?;
-            self.twice::<ProcessRow>(&of(&processes))?;
-            self.files::<ProcessRow>(hour, &of(&processes), &mut |row| {
-                stated.insert((row.process.process_id, row.slot), (row.live_bytes, row.live_blocks));
-            })?;
-            self.files::<HourRow>(hour, &of(&rolled), &mut |row| rolled_up += i128::from(row.sum_bytes))?;
+            let (of_sites, of_processes) = (of(&sites), of(&processes));
             let when = highwater_model::rfc3339(hour.unsigned_abs().saturating_mul(1_000_000_000));
             let when = when.get(..16).unwrap_or(&when).to_owned();
-            if let Some((stack, site)) = unnamed.first() {
-                let count = unnamed.len();
+            if let Some((unnamed, (stack, site))) = unnamed.get(&hour).and_then(|all| Some((all, all.example?))) {
+                let count = unnamed.count;
                 let line =
                     format!("sites {when}: {count} stacks are not in stacks, such as stack {stack} of site {site}");
                 self.summary.problems.push(line);
             }
+            let mut compacted = 0i128;
+            let mut differences = Differences::default();
+            in_parts(most_keys, |part, waiting| {
+                self.is_repeated = !part.is_whole();
+                let bytes = self.sums(hour, &of_sites, &of_processes, (part, waiting), &mut differences)?;
+                if !std::mem::take(&mut self.is_repeated) {
+                    compacted = bytes;
+                }
+                Ok::<(), LakeError>(())
+            })?;
+            self.twice::<SiteRow>(most_keys, &of_sites)?;
+            self.twice::<ProcessRow>(most_keys, &of_processes)?;
+            let mut rolled_up = 0i128;
+            self.files::<HourRow>(hour, &of(&rolled), &mut |row| rolled_up += i128::from(row.sum_bytes))?;
             // Days of sites expire first.
             if sites.contains_key(&hour) {
-                self.compare(&when, &held, &stated);
+                self.summary.problems.extend(differences.lines(&when));
                 if rolled_up != compacted && rolled.contains_key(&hour) {
-                    let line = format!("sites_hour {when}: has {} byte slots, its sites have {compacted}", rolled_up);
+                    let line = format!("sites_hour {when}: has {rolled_up} byte slots, its sites have {compacted}");
                     self.summary.problems.push(line);
                 }
             }
@@ -138,51 +216,81 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn compare(&mut self, when: &str, held: &Sums, stated: &Sums) {
-        let wrong = |(key, sums): (&(i64, i64), &(i64, i64))| {
-            let found = held.get(key).copied().unwrap_or_default();
-            (found != *sums).then_some((*key, found, *sums))
-        };
-        let mut differing: Vec<_> = stated.iter().filter_map(wrong).collect();
-        differing.sort_unstable();
-        if let Some(((process, slot), found, sums)) = differing.first() {
-            self.summary.problems.push(format!(
-                "sites {when}: do not add up for {} slots of processes, such as slot {slot} of process {process}: {} bytes in {} blocks, \
-                 not {} bytes in {} blocks",
-                differing.len(), found.0, found.1, sums.0, sums.1
-            ));
+    /// Compares what processes are said to hold with the sums of their sites, of a part of all processes and slots. Returns the bytes of all compacted rows.
+    fn sums(
+        &mut self,
+        hour: i64,
+        sites: &[StoredFile],
+        processes: &[StoredFile],
+        (part, waiting): (&mut KeyPart, &mut Vec<KeyPart>),
+        differences: &mut Differences,
+    ) -> Result<i128, LakeError> {
+        let (mut held, mut stated, mut compacted) = (Sums::new(), Sums::new(), 0i128);
+        for file in sites {
+            let is_compacted = !file.key.starts_with("incoming/");
+            self.files::<SiteRow>(hour, std::slice::from_ref(file), &mut |row| {
+                compacted += if is_compacted { i128::from(row.live_bytes) } else { 0 };
+                let key = (row.process.process_id, row.slot);
+                if !part.has(&key) {
+                    return;
+                }
+                let sums = held.entry(key).or_default();
+                *sums = (sums.0.saturating_add(row.live_bytes), sums.1.saturating_add(row.live_blocks));
+                while part.halve_if(held.len(), waiting) {
+                    held.retain(|key, _| part.has(key));
+                }
+            })?;
         }
-        let orphans = held.keys().filter(|key| !stated.contains_key(key)).count();
-        if orphans > 0 {
-            self.summary
-                .problems
-                .push(format!("processes {when}: {orphans} slots of processes that have sites are missing"));
-        }
+        self.files::<ProcessRow>(hour, processes, &mut |row| {
+            let key = (row.process.process_id, row.slot);
+            if part.has(&key) {
+                stated.insert(key, (row.live_bytes, row.live_blocks));
+            }
+            while part.halve_if(stated.len(), waiting) {
+                stated.retain(|key, _| part.has(key));
+                held.retain(|key, _| part.has(key));
+            }
+        })?;
+        differences.add(&held, &stated);
+        Ok(compacted)
     }
 
-    /// Rows that are in two files, or twice in one. Their keys are compared by a hash of 64 bits, in memory.
-    fn twice<R: LakeRow<Key: std::hash::Hash>>(&mut self, files: &[StoredFile]) -> Result<(), LakeError> {
-        use std::hash::BuildHasher;
-        let hasher = std::collections::hash_map::RandomState::new();
-        let mut seen: HashMap<u64, u32> = HashMap::new();
+    /// Rows that are in two files, or twice in one. Their keys are compared by a hash of 64 bits.
+    fn twice<R: LakeRow<Key: std::hash::Hash>>(
+        &mut self,
+        most_keys: usize,
+        files: &[StoredFile],
+    ) -> Result<(), LakeError> {
         let mut count = 0u64;
         let mut example = None;
-        for (at, file) in files.iter().enumerate() {
-            let Ok(mut reader) = self.lake.read::<R>(file) else { continue };
-            while let Ok(Some(rows)) = reader.next_rows() {
-                for row in rows {
-                    match seen.entry(hasher.hash_one((row.key(), row.service()))) {
-                        Entry::Occupied(first) => {
-                            count += 1;
-                            example.get_or_insert((*first.get() as usize, at));
+        in_parts(most_keys, |part, waiting| {
+            // By hash: the first file, how often it is there again, and the last file.
+            let mut seen: HashMap<u64, (u32, u32, u32)> = HashMap::new();
+            for (at, file) in files.iter().enumerate() {
+                let Ok(mut reader) = self.lake.read::<R>(file) else { continue };
+                while let Ok(Some(rows)) = reader.next_rows() {
+                    for row in rows {
+                        let Some(hash) = part.hash(&(row.key(), row.service())) else { continue };
+                        match seen.entry(hash) {
+                            Entry::Occupied(mut known) => {
+                                let (_, again, last) = known.get_mut();
+                                (*again, *last) = (again.saturating_add(1), at as u32);
+                            }
+                            Entry::Vacant(free) => _ = free.insert((at as u32, 0, 0)),
                         }
-                        Entry::Vacant(free) => {
-                            free.insert(at as u32);
-                        }
+                    }
+                    while part.halve_if(seen.len(), waiting) {
+                        seen.retain(|hash, _| part.has_hash(*hash));
                     }
                 }
             }
-        }
+            for (first, again, last) in seen.into_values().filter(|(_, again, _)| *again > 0) {
+                count += u64::from(again);
+                let pair = (first as usize, last as usize);
+                example = Some(example.map_or(pair, |known: (usize, usize)| known.min(pair)));
+            }
+            Ok::<(), LakeError>(())
+        })?;
         if let Some((first, second)) = example {
             let (first, second) = (&files[first].key, &files[second].key);
             self.summary.problems.push(format!("{second}: {count} rows are there twice, such as one of {first}"));
@@ -198,9 +306,10 @@ impl Checker<'_> {
         each: &mut dyn FnMut(&R),
     ) -> Result<(), LakeError> {
         for file in files {
-            self.summary.files += 1;
+            self.summary.files += u64::from(!self.is_repeated);
             let result = self.file::<R>(hour, file, each);
             match result {
+                Err(LakeError::File { .. }) | Ok(_) if self.is_repeated => {}
                 Ok(None) => {}
                 Ok(Some(line)) => self.summary.problems.push(format!("{}: {line}", file.key)),
                 Err(error @ LakeError::File { .. }) => self.summary.problems.push(error.to_string()),
@@ -222,7 +331,7 @@ impl Checker<'_> {
         let mut last: Option<R::Key> = None;
         let (mut unsorted, mut outside) = (0u64, 0u64);
         while let Some(rows) = reader.next_rows().map_err(|problem| LakeError::file(&file.key, problem))? {
-            self.summary.rows += rows.len() as u64;
+            self.summary.rows += if self.is_repeated { 0 } else { rows.len() as u64 };
             for row in &rows {
                 let key = row.key();
                 // Two services of an incoming file may have the same stack.
@@ -237,5 +346,43 @@ impl Checker<'_> {
             (0, outside) => Some(format!("{outside} rows are outside of its hour")),
             (unsorted, _) => Some(format!("{unsorted} rows are not in order, or are there twice")),
         })
+    }
+}
+
+/// Processes whose sites do not add up to what they are said to hold.
+#[derive(Default)]
+struct Differences {
+    count: usize,
+    /// The process and the slot, what its sites hold, what it is said to hold.
+    example: Option<Difference>,
+    orphans: usize,
+}
+
+type Difference = ((i64, i64), (i64, i64), (i64, i64));
+
+impl Differences {
+    fn add(&mut self, held: &Sums, stated: &Sums) {
+        for (key, sums) in stated {
+            let found = held.get(key).copied().unwrap_or_default();
+            if found != *sums {
+                let differing = (*key, found, *sums);
+                self.count += 1;
+                self.example = Some(self.example.map_or(differing, |known| known.min(differing)));
+            }
+        }
+        self.orphans += held.keys().filter(|key| !stated.contains_key(key)).count();
+    }
+
+    fn lines(&self, when: &str) -> impl Iterator<Item = String> {
+        let differing = self.example.map(|((process, slot), found, sums)| {
+            format!(
+                "sites {when}: do not add up for {} slots of processes, such as slot {slot} of process {process}: {} bytes in {} blocks, \
+                 not {} bytes in {} blocks",
+                self.count, found.0, found.1, sums.0, sums.1
+            )
+        });
+        let orphans = (self.orphans > 0)
+            .then(|| format!("processes {when}: {} slots of processes that have sites are missing", self.orphans));
+        differing.into_iter().chain(orphans)
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::error::LakeError;
 use crate::keys::{HOUR, incoming_key, kept_service};
-use crate::parquet::{LakeRow, TableWriter};
+use crate::parquet::{Cell, LakeRow, TableWriter};
 use crate::rows::{Batch, LakeProcess, ServiceFrame};
+use crate::table::{ColumnKind, SERVICE};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// A file for `incoming/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncomingFile {
-    /// Its path in the lake. It ends in a hash of the content: the same rows have the same key, and are in the lake once however often they are sent.
+    /// Its path in the lake. It ends in a hash of the rows: the same rows have the same key, and are in the lake once however often they are sent, and by whichever version.
     pub key: String,
     /// Its content.
     pub content: Vec<u8>,
@@ -90,13 +91,47 @@ fn add_table<R: LakeRow>(host: &str, first: i64, rows: Vec<R>, files: &mut Vec<I
         let slot = rows.iter().filter_map(R::slot).min().unwrap_or(first);
         rows.sort_by(|a, b| a.key().cmp(&b.key()).then_with(|| a.service().cmp(b.service())));
         rows.dedup_by(|b, a| a.key() == b.key() && a.service() == b.service());
+        let key = incoming_key(R::TABLE, host, slot, &hash_of_rows(&rows));
         let mut writer = TableWriter::new(Vec::new(), true).map_err(LakeError::Rows)?;
         writer.extend(rows).map_err(LakeError::Rows)?;
         let (content, _) = writer.finish().map_err(LakeError::Rows)?;
-        let key = incoming_key(R::TABLE, host, slot, &short_hash(&[&content]));
         files.push(IncomingFile { key, content });
     }
     Ok(())
+}
+
+/// A hash of the values of rows, column by column. The bytes of a file differ from version to version of Highwater. A column without values is left out, so that one that a
+/// later version adds changes nothing.
+fn hash_of_rows<R: LakeRow>(rows: &[R]) -> String {
+    let mut hash = Sha256::new();
+    let mut values = Vec::new();
+    for (index, column) in R::TABLE.columns().iter().chain([&SERVICE]).enumerate() {
+        values.clear();
+        for row in rows {
+            match row.cell(index) {
+                Cell::Long(value) => values.extend_from_slice(&value.to_le_bytes()),
+                Cell::Int(value) => values.extend_from_slice(&value.to_le_bytes()),
+                Cell::Text(text) => {
+                    values.extend_from_slice(&(text.len() as u64).to_le_bytes());
+                    values.extend_from_slice(text.as_bytes());
+                }
+                Cell::Optional(None) => values.push(0),
+                Cell::Optional(Some(value)) => {
+                    values.push(1);
+                    values.extend_from_slice(&value.to_le_bytes());
+                }
+            }
+        }
+        let is_optional = matches!(column.kind, ColumnKind::OptionalLong);
+        if is_optional && values.iter().all(|byte| *byte == 0) {
+            continue;
+        }
+        for part in [column.name.as_bytes(), values.as_slice()] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+    }
+    short(hash)
 }
 
 /// 64 bits of a hash, in hexadecimal digits.
@@ -106,5 +141,42 @@ pub(crate) fn short_hash(parts: &[&[u8]]) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
+    short(hash)
+}
+
+fn short(hash: Sha256) -> String {
     hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::SiteRow;
+
+    fn batch(live_bytes: i64, alloc_bytes: Option<i64>) -> Batch {
+        let site = |site_id| SiteRow {
+            slot: 60,
+            process: Arc::default(),
+            stack_id: 1,
+            site_id,
+            sample_period: 0,
+            live_bytes,
+            live_blocks: 1,
+            alloc_bytes,
+            alloc_blocks: None,
+        };
+        Batch { sites: vec![site(1), site(2)], ..Batch::default() }
+    }
+
+    #[test]
+    fn a_name_is_made_of_the_rows_and_not_of_how_they_are_written() {
+        let key = |batch: &Batch| incoming_files("h", batch).unwrap().remove(0).key;
+        // Each version must give these rows this name: a shipper may have sent them before it was replaced.
+        assert_eq!(key(&batch(7, None)), "incoming/sites/day=1970-01-01/h-0001-94cfefef8852c328.parquet");
+        assert_ne!(key(&batch(7, None)), key(&batch(8, None)));
+        assert_ne!(key(&batch(7, None)), key(&batch(7, Some(0))));
+        let mut turned = batch(7, None);
+        turned.sites.reverse();
+        assert_eq!(key(&turned), key(&batch(7, None)));
+    }
 }

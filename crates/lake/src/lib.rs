@@ -29,6 +29,7 @@ pub mod store;
 
 mod error;
 mod incoming;
+mod key_part;
 mod lake;
 mod named_site;
 mod records;

@@ -73,7 +73,7 @@ fn serve(uri: &str, instance_credentials: bool) -> Result<(), StoreFailure> {
             };
             let done = match select(pin!(requests::answer(&bucket, request)), pin!(lines.recv())).await {
                 Either::Left((done, _)) => done,
-                // Nobody waits for this request any longer.
+                // The client has closed its end, or asks something else.
                 Either::Right(_) => break,
             };
             say(&done.map_or_else(StoreAnswer::Failed, |()| StoreAnswer::Done));
@@ -94,7 +94,7 @@ fn read_requests(requests: &mpsc::Sender<Vec<u8>>) {
     }
 }
 
-/// Writes an answer. If nobody reads it, the input has ended too.
+/// Writes an answer. An error is ignored: without a reader the input has ended too.
 fn say(answer: &StoreAnswer) {
     if let Ok(mut line) = serde_json::to_vec(answer) {
         line.push(b'\n');

@@ -11,7 +11,7 @@ pub struct LakeTarget {
 }
 
 impl LakeTarget {
-    /// The lake at a folder or `s3://bucket/prefix`. It is made when the first parcel is sent.
+    /// The lake at a folder or `s3://bucket/prefix`. It is made when the first parcel is sent, and never again: a folder without it is one that is not mounted.
     pub fn new(uri: &str) -> Result<Self, SendError> {
         open_store(uri).map(|store| Self { store }).map_err(|error| meaning(error.into()))
     }
@@ -23,8 +23,20 @@ impl ShipTarget for LakeTarget {
     }
 
     fn send(&mut self, parcel: &Parcel) -> Result<String, SendError> {
-        // Each time: the store may have been away, or have been emptied.
-        let lake = Lake::create_or_open(Arc::clone(&self.store)).map_err(meaning)?;
+        // Each time: the store may have been away.
+        let store = Arc::clone(&self.store);
+        let lake = match parcel.is_target_known {
+            true => Lake::open(store).map_err(|error| match error {
+                LakeError::NoLake(name) => SendError::Away {
+                    reason: format!(
+                        "{name}: its lake.json is gone: is it mounted? To make a new lake there, delete the file 'target' in the spool"
+                    ),
+                    retry_after: None,
+                },
+                other => meaning(other),
+            })?,
+            false => Lake::create_or_open(store).map_err(meaning)?,
+        };
         lake.add(&parcel.host, &parcel.batch).map_err(meaning)?;
         Ok(parcel.summary())
     }

@@ -16,9 +16,10 @@
 //! **Two threads.** One takes the slots and writes each to the spool; the other sends. A store that is away or slow delays no slot.
 //!
 //! **The spool** ([`ShipSpool`]) has one file for each slot, written, synced and renamed before the next slot begins. So a killed shipper loses at most the slot
-//! that it is taking. Before slots are sent they are moved into a folder whose name is the parcel's id. The id is part of the names of the lake's
-//! files: a parcel that is sent again, because the shipper was killed before it could delete it, has the same names and the same bytes, and the store refuses
-//! the copy. The number of the last slot is stored too, so a shipper that is started again within the same slot does not take it twice.
+//! that it is taking. Before slots are sent they are moved into a folder whose name is the parcel's id. The names of the
+//! lake's files are made of their rows: a parcel that is sent again, because the shipper was killed before it could delete it, or replaced by a newer version, has the
+//! same names, and the store refuses the copy. The slots that were taken are stored too ([`TakenSlots`]), so a shipper that is started again within the same slot, or
+//! whose clock is set back, takes none twice.
 //!
 //! **Stacks** (`StackBook`) are recognized by their code: build ids and offsets in files. All processes share one trie of such calls, so a stack is named once in the
 //! life of the shipper. A minute in which nothing new appears reads no debug information and hashes nothing. The trie is bounded: a full one is emptied.
@@ -39,6 +40,7 @@ mod slot_clock;
 mod spool;
 mod spool_file;
 mod stack_book;
+mod taken_slots;
 mod target;
 
 pub use highwater_collector::Environment;
@@ -47,4 +49,5 @@ pub use lake_target::LakeTarget;
 pub use shipper::{Say, ShipError, ShipOptions, Shipper};
 pub use slot_clock::SlotClock;
 pub use spool::{ShipSpool, SpoolError, SpooledParcel, default_spool};
+pub use taken_slots::TakenSlots;
 pub use target::{Parcel, SendError, ShipTarget, TargetOptions, open_target};

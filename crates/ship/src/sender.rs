@@ -180,11 +180,16 @@ impl Sender {
         let (batch, lines) = self.spool.read(spooled);
         lines.iter().for_each(|line| (self.say)(line));
         let first_slot = spooled.slots.first().copied().unwrap_or_default();
-        let parcel = Parcel { id: spooled.id.clone(), host: self.host.clone(), first_slot, batch };
+        let is_target_known = self.spool.is_target_known(self.target.name());
+        let parcel = Parcel { id: spooled.id.clone(), host: self.host.clone(), first_slot, batch, is_target_known };
         let is_empty = parcel.batch.processes.is_empty() && parcel.batch.sites.is_empty();
         let sent = if is_empty { Ok(String::new()) } else { self.target.send(&parcel) };
         let line = match sent {
             Ok(line) => {
+                if !is_empty && !is_target_known {
+                    let noted = self.spool.note_target(self.target.name());
+                    noted.map_err(|error| (error.to_string(), None))?;
+                }
                 if std::mem::take(failures).count > 0 {
                     let (slots, _) = self.spool.counts();
                     (self.say)(&format!("{} is there again; {slots} slots are to be sent", self.target.name()));

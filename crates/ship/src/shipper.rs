@@ -6,6 +6,7 @@ use crate::process_start::BootClock;
 use crate::sender::{SendPolicy, Sender, SenderWake};
 use crate::slot_clock::SlotClock;
 use crate::spool::{ShipSpool, SpoolError};
+use crate::taken_slots::TakenSlots;
 use crate::target::ShipTarget;
 use highwater_collector::{CollectorClient, CollectorError};
 use highwater_symbols::DebuginfodServers;
@@ -13,7 +14,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How a host is shipped.
 #[derive(Clone, Debug)]
@@ -149,8 +150,15 @@ struct SlotLoop {
 impl SlotLoop {
     fn run(&mut self, stop: &AtomicBool) -> Result<(), ShipError> {
         let mut said: Option<String> = None;
+        let mut is_clock_said = false;
         loop {
-            let (slot, wait) = self.clock.next(now(), self.spool.last_slot());
+            let taken = self.spool.taken();
+            let (slot, wait) = self.clock.next(now(), &taken);
+            let clock_line = self.clock_line(&taken, slot, wait);
+            if let Some(line) = clock_line.as_ref().filter(|_| !is_clock_said) {
+                (self.say)(line);
+            }
+            is_clock_said = clock_line.is_some();
             if !sleep(wait, stop) {
                 return Ok(());
             }
@@ -181,6 +189,22 @@ impl SlotLoop {
                 }
             }
         }
+    }
+
+    /// What to say of a clock that was set back: slots that it has not reached again were shipped, or those that come next were.
+    fn clock_line(&self, taken: &TakenSlots, slot: i64, wait: Duration) -> Option<String> {
+        let last = taken.last()?;
+        let usual = Duration::from_secs(self.clock.every().unsigned_abs() * 2) + self.clock.jitter();
+        if wait > usual {
+            return Some(format!(
+                "the clock was set back: slots up to {} are taken already; the next one is taken in {} s",
+                slot - self.clock.every(),
+                wait.as_secs()
+            ));
+        }
+        (slot < last).then(|| {
+            format!("the clock was set back: slots up to {last} were taken while it was ahead; it goes on with {slot}")
+        })
     }
 
     /// Takes a slot. The error is that of a collector which does not answer.
@@ -221,15 +245,15 @@ fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Sleeps; false if it was told to stop.
+/// Sleeps; false if `stop` was set.
 fn sleep(time: Duration, stop: &AtomicBool) -> bool {
-    // By the wall clock: a machine may have slept.
-    let until = now() + time;
+    // By the wall clock, because a machine may have slept; and no longer than the time, because the clock may be set back meanwhile.
+    let (until, began) = (now() + time, Instant::now());
     loop {
         if stop.load(Ordering::Relaxed) {
             return false;
         }
-        let left = until.saturating_sub(now()).min(time);
+        let left = until.saturating_sub(now()).min(time.saturating_sub(began.elapsed()));
         if left.is_zero() {
             return true;
         }

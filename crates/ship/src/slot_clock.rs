@@ -1,5 +1,6 @@
 //! When slots are taken.
 
+use crate::taken_slots::TakenSlots;
 use sha2::{Digest, Sha256};
 use std::time::Duration;
 
@@ -33,17 +34,14 @@ impl SlotClock {
         self.jitter
     }
 
-    /// The slot that is to be taken next, and how long to wait for it. `now` is the time since the Unix epoch, `last` the slot that was taken last.
+    /// The slot that is to be taken next, and how long to wait for it. `now` is the time since the Unix epoch.
     ///
-    /// A shipper that starts in the middle of a slot takes that one at once. Slots that have passed are not made up for.
-    pub fn next(&self, now: Duration, last: Option<i64>) -> (i64, Duration) {
+    /// A shipper that starts in the middle of a slot takes that one at once. Slots that have passed are not made up for. After the clock was set back, those that were
+    /// taken are not taken again.
+    pub fn next(&self, now: Duration, taken: &TakenSlots) -> (i64, Duration) {
         let seconds = i64::try_from(now.saturating_sub(self.jitter).as_secs()).unwrap_or(0);
         let current = seconds - seconds.rem_euclid(self.every);
-        let slot = match last {
-            // After the clock was set back, rows go on after those that were shipped before.
-            Some(last) if last >= current => last.saturating_add(self.every),
-            _ => current,
-        };
+        let slot = taken.first_free(current, self.every);
         let due = Duration::from_secs(slot.max(0).unsigned_abs()) + self.jitter;
         (slot, due.saturating_sub(now))
     }
@@ -66,12 +64,19 @@ mod tests {
         let clock = SlotClock::new(60, Duration::from_secs(10), "web-1");
         assert!(clock.jitter() < Duration::from_secs(10) && !clock.jitter().is_zero());
         let at = |seconds: u64| clock.jitter() + Duration::from_secs(seconds);
-        assert_eq!(clock.next(at(6000), None), (6000, Duration::ZERO));
-        assert_eq!(clock.next(at(6030), Some(5940)), (6000, Duration::ZERO));
-        assert_eq!(clock.next(at(6030), Some(6000)), (6060, Duration::from_secs(30)));
+        let mut taken = TakenSlots::default();
+        assert_eq!(clock.next(at(6000), &taken), (6000, Duration::ZERO));
+        taken.note(5940);
+        assert_eq!(clock.next(at(6030), &taken), (6000, Duration::ZERO));
+        taken.note(6000);
+        assert_eq!(clock.next(at(6030), &taken), (6060, Duration::from_secs(30)));
         // A machine that slept, and one whose clock was set back.
-        assert_eq!(clock.next(at(60_030), Some(6000)), (60_000, Duration::ZERO));
-        assert_eq!(clock.next(at(6030), Some(6060)), (6120, Duration::from_secs(90)));
+        assert_eq!(clock.next(at(60_030), &taken), (60_000, Duration::ZERO));
+        taken.note(6060);
+        assert_eq!(clock.next(at(6030), &taken), (6120, Duration::from_secs(90)));
+        // One whose clock was ahead goes on at once.
+        taken.note(9_000_000);
+        assert_eq!(clock.next(at(6130), &taken), (6120, Duration::ZERO));
     }
 
     #[test]
@@ -92,7 +97,7 @@ mod tests {
     #[test]
     fn no_jitter_is_possible() {
         let clock = SlotClock::new(1, Duration::ZERO, "a");
-        assert_eq!(clock.next(Duration::from_millis(5500), Some(5)), (6, Duration::from_millis(500)));
+        assert_eq!(clock.next(Duration::from_millis(5500), &TakenSlots::parse("5")), (6, Duration::from_millis(500)));
         assert_eq!(clock.file_of(7, 0), 7);
     }
 }

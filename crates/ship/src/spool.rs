@@ -3,7 +3,8 @@
 //! ```text
 //!  SPOOL/lock           held while a shipper runs
 //!  SPOOL/boot           see BootClock
-//!  SPOOL/last           the last slot that was taken
+//!  SPOOL/last           the slots that were taken: the last one, then runs of them
+//!  SPOOL/target         the target that parcels have reached
 //!  SPOOL/waiting/SLOT   one batch each
 //!  SPOOL/parcels/ID/SLOT  batches that are sent together, under this id
 //! ```
@@ -12,11 +13,12 @@
 //! killed shipper left of one is a parcel of fewer slots.
 
 use crate::spool_file::{SpoolFileError, decode_batch, encode_batch, sync_folder, write_durably};
+use crate::taken_slots::TakenSlots;
 use highwater_lake::rows::Batch;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
 use std::os::unix::fs::DirBuilderExt;
@@ -50,7 +52,7 @@ pub struct ShipSpool {
 
 #[derive(Debug, Default)]
 struct SpoolState {
-    last: Option<i64>,
+    taken: TakenSlots,
     /// By slot: bytes of its file.
     waiting: BTreeMap<i64, u64>,
     /// By first slot and id: slots with the bytes of their files.
@@ -124,9 +126,22 @@ impl ShipSpool {
                 None => _ = fs::remove_dir(entry.path()),
             }
         }
-        let stored = fs::read_to_string(root.join("last")).ok().and_then(|text| text.trim().parse().ok());
-        let spooled = state.waiting.keys().chain(state.parcels.values().flat_map(BTreeMap::keys)).max().copied();
-        state.last = stored.max(spooled);
+        let stored = fs::read_to_string(root.join("last")).unwrap_or_default();
+        state.taken = TakenSlots::parse(&stored);
+        // A shipper that was killed has not stored its last one.
+        let spooled = state.waiting.keys().chain(state.parcels.values().flat_map(BTreeMap::keys));
+        let mut is_changed = false;
+        for slot in spooled.copied().collect::<BTreeSet<i64>>() {
+            if state.taken.first_free(slot, 1) == slot {
+                state.taken.note(slot);
+                is_changed = true;
+            }
+        }
+        if is_changed {
+            // Now: once it is sent, a shipper that is killed again would take it again.
+            let last = root.join("last");
+            write_durably(&last, state.taken.to_string().as_bytes()).map_err(|error| system(&last, error))?;
+        }
         Ok(Self { root: root.to_owned(), most_bytes, state: Mutex::new(state), _lock: lock })
     }
 
@@ -135,9 +150,9 @@ impl ShipSpool {
         &self.root
     }
 
-    /// The last slot that was added, also by an earlier shipper.
-    pub fn last_slot(&self) -> Option<i64> {
-        self.state().last
+    /// The slots that were added, also by an earlier shipper.
+    pub fn taken(&self) -> TakenSlots {
+        self.state().taken.clone()
     }
 
     /// How many slots there are, and how many were dropped because there were too many bytes.
@@ -164,29 +179,35 @@ impl ShipSpool {
         write_durably(&file, &bytes).map_err(|error| system(&file, error))?;
         let mut state = self.state();
         state.waiting.insert(slot, bytes.len() as u64);
-        state.last = state.last.max(Some(slot));
+        state.taken.note(slot);
+        let taken = state.taken.to_string();
         drop(state);
-        self.store_last(slot)?;
+        let last = self.root.join("last");
+        write_durably(&last, taken.as_bytes()).map_err(|error| system(&last, error))?;
         Ok(dropped)
     }
 
     /// Notes a slot that has no rows.
     pub fn pass(&self, slot: i64) {
-        let mut state = self.state();
-        state.last = state.last.max(Some(slot));
+        self.state().taken.note(slot);
     }
 
-    /// Only now, so that a slot that is not spooled counts as not taken.
-    fn store_last(&self, slot: i64) -> Result<(), SpoolError> {
-        let last = self.root.join("last");
-        write_durably(&last, format!("{slot}\n").as_bytes()).map_err(|error| system(&last, error))
+    /// Whether parcels have reached a target before, also those of an earlier shipper.
+    pub fn is_target_known(&self, name: &str) -> bool {
+        fs::read_to_string(self.root.join("target")).is_ok_and(|known| known.trim_end_matches('\n') == name)
+    }
+
+    /// Notes that a parcel has reached a target.
+    pub fn note_target(&self, name: &str) -> Result<(), SpoolError> {
+        let file = self.root.join("target");
+        write_durably(&file, format!("{name}\n").as_bytes()).map_err(|error| system(&file, error))
     }
 
     /// The next parcel to send: one that exists, or a new one of the oldest slots. `count` decides how many of the waiting slots, each with its bytes, make a parcel; 0 for none
     /// yet.
     pub fn next_parcel(&self, count: impl Fn(&[(i64, u64)]) -> usize) -> Result<Option<SpooledParcel>, SpoolError> {
         let mut state = self.state();
-        if state.parcels.is_empty() {
+        while state.parcels.is_empty() {
             let waiting: Vec<(i64, u64)> = state.waiting.iter().map(|(slot, bytes)| (*slot, *bytes)).collect();
             let chosen = &waiting[..count(&waiting).min(waiting.len())];
             let Some(&(first, _)) = chosen.first() else { return Ok(None) };
@@ -195,12 +216,23 @@ impl ShipSpool {
             DirBuilder::new().mode(0o700).create(&folder).map_err(|error| system(&folder, error))?;
             for &(slot, bytes) in chosen {
                 let (from, to) = (self.root.join("waiting").join(file_name(slot)), folder.join(file_name(slot)));
-                fs::rename(&from, &to).map_err(|error| system(&from, error))?;
+                match fs::rename(&from, &to) {
+                    // Deleted by hand: it would hold up all others.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                        state.waiting.remove(&slot);
+                        state.losses += 1;
+                        continue;
+                    }
+                    renamed => renamed.map_err(|error| system(&from, error))?,
+                }
                 state.waiting.remove(&slot);
                 state.parcels.entry((first, id.clone())).or_default().insert(slot, bytes);
             }
             for changed in [folder.as_path(), &self.root.join("parcels"), &self.root.join("waiting")] {
                 sync_folder(changed).map_err(|error| system(changed, error))?;
+            }
+            if state.parcels.is_empty() {
+                fs::remove_dir(&folder).map_err(|error| system(&folder, error))?;
             }
         }
         let Some((key, slots)) = state.parcels.first_key_value() else { return Ok(None) };
@@ -228,7 +260,7 @@ impl ShipSpool {
         (whole, lines)
     }
 
-    /// Deletes a parcel that was sent, or that nobody takes.
+    /// Deletes a parcel that was sent, or that the target does not take.
     pub fn remove(&self, parcel: &SpooledParcel) -> Result<(), SpoolError> {
         let first = parcel.slots.first().copied().unwrap_or_default();
         let mut state = self.state();
@@ -359,7 +391,7 @@ mod tests {
         // Killed, and started again.
         drop(spool);
         let spool = ShipSpool::open(&folder.0, 1 << 20).unwrap();
-        assert_eq!(spool.last_slot(), Some(180));
+        assert_eq!(spool.taken().last(), Some(180));
         assert_eq!(spool.next_parcel(|_| 1).unwrap().as_ref(), Some(&first));
         spool.remove(&first).unwrap();
         let second = spool.next_parcel(|waiting| waiting.len()).unwrap().unwrap();
@@ -367,7 +399,10 @@ mod tests {
         spool.remove(&second).unwrap();
         drop(spool);
         let spool = ShipSpool::open(&folder.0, 1 << 20).unwrap();
-        assert_eq!((spool.last_slot(), spool.counts(), spool.next_parcel(|_| 1).unwrap()), (Some(180), (0, 0), None));
+        assert_eq!(
+            (spool.taken().last(), spool.counts(), spool.next_parcel(|_| 1).unwrap()),
+            (Some(180), (0, 0), None)
+        );
     }
 
     #[test]
@@ -417,6 +452,56 @@ mod tests {
     }
 
     #[test]
+    fn a_slot_that_was_deleted_holds_up_no_other() {
+        let folder = Folder::new("vanished");
+        let spool = ShipSpool::open(&folder.0, 1 << 20).unwrap();
+        (60..=180).step_by(60).for_each(|slot| _ = spool.add(slot, &batch(slot)).unwrap());
+        fs::remove_file(folder.0.join("waiting/60.slot")).unwrap();
+        // The first alone makes no parcel: the next one does.
+        let parcel = spool.next_parcel(|waiting| waiting.len().min(1)).unwrap().unwrap();
+        assert_eq!((parcel.slots.as_slice(), spool.counts().0, spool.losses()), (&[120][..], 2, 1));
+        assert_eq!(fs::read_dir(folder.0.join("parcels")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_slot_that_cannot_be_written_leaves_nothing() {
+        let folder = Folder::new("unwritten");
+        let spool = ShipSpool::open(&folder.0, 1 << 20).unwrap();
+        fs::create_dir(folder.0.join("waiting/60.slot")).unwrap();
+        assert!(spool.add(60, &batch(60)).is_err());
+        assert!(!folder.0.join("waiting/60.unfinished").exists());
+        assert_eq!((spool.taken().last(), spool.counts().0), (None, 0));
+    }
+
+    #[test]
+    fn a_target_is_known_once_it_was_reached() {
+        let folder = Folder::new("target");
+        let spool = ShipSpool::open(&folder.0, 1 << 20).unwrap();
+        assert!(!spool.is_target_known("/lake"));
+        spool.note_target("/lake").unwrap();
+        drop(spool);
+        let spool = ShipSpool::open(&folder.0, 1 << 20).unwrap();
+        assert!(spool.is_target_known("/lake") && !spool.is_target_known("/other"));
+    }
+
+    #[test]
+    fn a_slot_that_was_spooled_and_sent_between_two_kills_is_not_taken_again() {
+        let folder = Folder::new("two-kills");
+        let spool = ShipSpool::open(&folder.0, 1 << 20).unwrap();
+        spool.add(60, &batch(60)).unwrap();
+        spool.add(120, &batch(120)).unwrap();
+        drop(spool);
+        // Killed before it had noted the second slot.
+        fs::write(folder.0.join("last"), "60\n60 60\n").unwrap();
+        let spool = ShipSpool::open(&folder.0, 1 << 20).unwrap();
+        let parcel = spool.next_parcel(|waiting| waiting.len()).unwrap().unwrap();
+        spool.remove(&parcel).unwrap();
+        drop(spool);
+        let spool = ShipSpool::open(&folder.0, 1 << 20).unwrap();
+        assert_eq!((spool.counts().0, spool.taken().first_free(60, 60)), (0, 180));
+    }
+
+    #[test]
     fn a_killed_deletion_is_not_sent_again() {
         let folder = Folder::new("sent");
         let spool = ShipSpool::open(&folder.0, 1 << 20).unwrap();
@@ -426,7 +511,7 @@ mod tests {
         let parcels = folder.0.join("parcels");
         fs::rename(parcels.join(&parcel.id), parcels.join(format!("{}.sent", parcel.id))).unwrap();
         let spool = ShipSpool::open(&folder.0, 1 << 20).unwrap();
-        assert_eq!((spool.next_parcel(|_| 1).unwrap(), spool.last_slot()), (None, Some(60)));
+        assert_eq!((spool.next_parcel(|_| 1).unwrap(), spool.taken().last()), (None, Some(60)));
         assert_eq!(fs::read_dir(&parcels).unwrap().count(), 0);
     }
 }

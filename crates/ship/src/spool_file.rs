@@ -221,10 +221,14 @@ impl ContentReader<'_> {
 /// Writes a file as a whole: it is there with all of its bytes, or not at all, even after a power failure.
 pub fn write_durably(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let unfinished = file.with_extension("unfinished");
-    let mut written = File::create(&unfinished)?;
-    written.write_all(bytes)?;
-    written.sync_all()?;
-    fs::rename(&unfinished, file)?;
+    let write = || {
+        let mut written = File::create(&unfinished)?;
+        written.write_all(bytes)?;
+        written.sync_all()?;
+        fs::rename(&unfinished, file)
+    };
+    // A full disk is not made fuller.
+    write().inspect_err(|_| _ = fs::remove_file(&unfinished))?;
     sync_folder(file.parent().unwrap_or(Path::new(".")))
 }
 

@@ -17,6 +17,8 @@ pub struct Parcel {
     pub first_slot: i64,
     /// The rows: of one slot, or of several.
     pub batch: Batch,
+    /// Parcels of this spool have reached the target before. If it is not there now it is away, and no new one is made in its place.
+    pub is_target_known: bool,
 }
 
 impl Parcel {

@@ -76,8 +76,13 @@ fn a_day_arrives_once_and_takes_no_more_memory_than_an_hour() {
             let spooled = spool.next_parcel(|waiting| waiting.len()).unwrap().unwrap();
             let (rows, lines) = spool.read(&spooled);
             assert!(lines.is_empty(), "{lines:?}");
-            let parcel =
-                Parcel { id: spooled.id.clone(), host: "h".to_owned(), first_slot: spooled.slots[0], batch: rows };
+            let parcel = Parcel {
+                id: spooled.id.clone(),
+                host: "h".to_owned(),
+                first_slot: spooled.slots[0],
+                batch: rows,
+                is_target_known: number > 4,
+            };
             target.send(&parcel).unwrap();
             if number % 100 == 4 {
                 // As if the shipper had been killed before it deleted the parcel: it is sent again.

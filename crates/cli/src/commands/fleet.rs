@@ -33,7 +33,7 @@ use clap::{Args, Subcommand};
   highwater fleet sql /lake 'SELECT count(*) FROM sites'
 
 A lake is a folder of Parquet files that 'highwater ship' fills. DuckDB answers, in a program of its own, highwater-fleet: it \
-reads nothing but the lake, and downloads nothing."
+reads nothing but the lake, and downloads nothing. With --engine spark a cluster answers, which has its own rules."
 )]
 pub struct FleetArgs {
     #[command(subcommand)]

@@ -116,6 +116,14 @@ pub fn small_lake(place: &Place, name: &str) -> PathBuf {
     folder
 }
 
+/// Adds a slot at noon of the next day: `fill` holds one block of 1000 bytes on host a.
+pub fn add_next_day(folder: &Path) {
+    let lake = Lake::open(open_store(folder.to_str().unwrap()).unwrap()).unwrap();
+    let (mut batch, mut seen) = (Batch::default(), HashSet::new());
+    add(&mut batch, &mut seen, &process("shop", "2.0", "a", 20), NOON + 86_400, &[("fill", 1, 1000)]);
+    lake.add("a", &batch).unwrap();
+}
+
 /// All files below a folder, in order.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();

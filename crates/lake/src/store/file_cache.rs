@@ -70,7 +70,7 @@ impl FileCache {
         static OPENED: AtomicU64 = AtomicU64::new(0);
         let (files, in_use) = (folder.join("files"), folder.join("in-use"));
         for folder in [&files, &in_use] {
-            // Names of functions and hosts are nobody else's business.
+            // Names of functions and hosts are for their owner alone.
             DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| system(folder, error))?;
         }
         // One process at a time looks for abandoned folders or makes its own.
@@ -200,7 +200,7 @@ impl Drop for FileCache {
     }
 }
 
-/// Removes the links of stores that were not closed: nobody holds their locks.
+/// Removes the links of stores that were not closed: no process holds their locks.
 fn remove_abandoned(in_use: &Path) {
     for entry in fs::read_dir(in_use).into_iter().flatten().flatten() {
         let path = entry.path();

@@ -69,7 +69,7 @@ fn parcel(slot: i64, sites: Vec<SiteRow>) -> Parcel {
     stacks.dedup();
     let frames = stacks.into_iter().flat_map(|stack| frames(stack, "")).collect();
     let batch = Batch { sites, frames, ..Batch::default() };
-    Parcel { id: format!("{slot:016x}"), host: "host-7".to_owned(), first_slot: slot, batch }
+    Parcel { id: format!("{slot:016x}"), host: "host-7".to_owned(), first_slot: slot, batch, is_target_known: true }
 }
 
 /// Two processes, one with a service whose name needs care in every text format.

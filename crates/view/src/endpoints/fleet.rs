@@ -6,7 +6,7 @@ use crate::http::request::Request;
 use crate::sources::{Loaded, Sources, ViewedFleet};
 use highwater_fleet::label_filter::{FleetLabel, LabelFilter};
 use highwater_fleet::questions::{
-    FleetInstant, LeakRule, ProcessOrder, VersionPair, diff_sql, growth_sql, joint, leaks_sql, processes_sql, top_sql,
+    FleetInstant, LeakRule, ProcessOrder, VersionPair, diff_sql, growth_sql, joint, leaks_sql, processes_sql,
 };
 use highwater_fleet::{FleetScope, ProfileSlots};
 use highwater_query::QueryError;
@@ -90,8 +90,7 @@ pub fn sites(request: &Request, sources: &Sources, work: &Work<'_>) -> Answered 
         "latest" => FleetInstant::Latest,
         _ => FleetInstant::At(number(request, "slot", 0, LATEST)? as i64),
     };
-    let sql = top_sql(&asked.scope, at, rows_wanted(request)?);
-    asked.fleet()?.table(&sql, &asked.scope, work)
+    asked.fleet()?.top(&asked.scope, at, rows_wanted(request)?, work)
 }
 
 /// `fleet/leaks`: the sites that grow in a straight line.

@@ -4,7 +4,7 @@ use super::file::{FileKind, OpenedFile};
 use super::special::{Plain, Special};
 use highwater_fleet::label_filter::FleetLabel;
 use highwater_fleet::protocol::EngineAnswer;
-use highwater_fleet::questions::SiteTable;
+use highwater_fleet::questions::{FleetInstant, SiteTable};
 use highwater_fleet::{
     FleetError, FleetLake, FleetPart, FleetScope, FleetTimeline, ProfileSlots, fleet_timeline, profile,
 };
@@ -78,7 +78,23 @@ impl ViewedFleet {
 
     /// The answer to one SQL text, with identities as texts: they have 64 bits, and a page's numbers 53.
     pub fn table(&self, sql: &str, scope: &FleetScope, work: &Work<'_>) -> Result<Value, QueryError> {
-        let ask = |part: &FleetPart<'_>| Ok((part.answer(sql, MOST_ROWS)?, part.left_out()));
+        self.table_of(scope, work, |part| part.answer(sql, MOST_ROWS))
+    }
+
+    /// The sites that hold the most at an instant, of which only slots count whose call sites are kept.
+    pub fn top(&self, scope: &FleetScope, at: FleetInstant, rows: usize, work: &Work<'_>) -> Result<Value, QueryError> {
+        let kept_since = self.lake.sites_kept_since(scope).map_err(QueryError::failed)?;
+        let kept = FleetScope { since: kept_since.or(scope.since), ..scope.clone() };
+        self.table_of(&kept, work, |part| part.top(at, rows, MOST_ROWS))
+    }
+
+    fn table_of(
+        &self,
+        scope: &FleetScope,
+        work: &Work<'_>,
+        ask: impl FnOnce(&FleetPart<'_>) -> Result<EngineAnswer, FleetError>,
+    ) -> Result<Value, QueryError> {
+        let ask = |part: &FleetPart<'_>| Ok((ask(part)?, part.left_out()));
         let (EngineAnswer { columns, mut rows, .. }, left_out) = self.with_part(scope, work, ask)?;
         for (at, _) in columns.iter().enumerate().filter(|(_, column)| column.name.ends_with("_id")) {
             for row in &mut rows {
@@ -92,7 +108,7 @@ impl ViewedFleet {
 
     /// The table for a question that sums over time, and its scope: the roll-up by hour where it has the same sums.
     pub fn site_table(&self, scope: &FleetScope) -> Result<(SiteTable, FleetScope), QueryError> {
-        self.lake.site_table(scope).map_err(QueryError::failed)
+        self.lake.site_table(scope, false).map_err(QueryError::failed)
     }
 
     fn with_part<T>(

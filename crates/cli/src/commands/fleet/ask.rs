@@ -10,10 +10,10 @@ use crate::print::table::Table;
 use crate::size::parse_bytes;
 use clap::{Args, ValueEnum};
 use highwater_fleet::label_filter::{FleetLabel, LabelFilter, label_passes};
-use highwater_fleet::questions::SiteTable;
+use highwater_fleet::questions::{FleetInstant, SiteTable};
 use highwater_fleet::{
     DuckDbProgram, EngineLimits, FleetAnswer, FleetEngine, FleetError, FleetLake, FleetScope, SparkEngine, TIME_FORMS,
-    parse_time, slot_in_words,
+    kept_sites_line, parse_age, parse_time, slot_in_words,
 };
 use highwater_formats::json::SCHEMA;
 use highwater_lake::Lake;
@@ -33,11 +33,11 @@ pub struct FleetAskArgs {
     #[arg(value_name = "LAKE")]
     lake: String,
     /// From when on: 90m, 2h or 7d before now, 2026-11-18, or 2026-11-18T09:30:00Z
-    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
-    since: Option<i64>,
+    #[arg(long, value_name = "TIME", value_parser = end_of_span, allow_hyphen_values = true)]
+    since: Option<SpanEnd>,
     /// Until when, in the same forms
-    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
-    until: Option<i64>,
+    #[arg(long, value_name = "TIME", value_parser = end_of_span, allow_hyphen_values = true)]
+    until: Option<SpanEnd>,
     /// Only some processes: service=checkout, 'region!=eu-west-1', 'host=web-*', version, container, pid, process. Values of one label are alternatives, different
     /// labels must all pass
     #[arg(long = "where", value_name = "FILTER")]
@@ -105,6 +105,21 @@ pub fn time(text: &str) -> Result<i64, String> {
     parse_time(text, now()).ok_or_else(|| format!("'{text}' is no time: {TIME_FORMS}"))
 }
 
+/// An end of a span of time.
+#[derive(Clone, Copy, Debug)]
+struct SpanEnd {
+    slot: i64,
+    /// Counted from now, so that a minute more or less does not matter.
+    is_age: bool,
+}
+
+fn end_of_span(text: &str) -> Result<SpanEnd, String> {
+    Ok(SpanEnd { slot: time(text)?, is_age: parse_age(text).is_some() })
+}
+
+/// The shortest span that may be widened to whole hours if it is counted from now, in seconds: then it grows by a sixth at most.
+const WIDENED: i64 = 6 * 3600;
+
 impl From<FleetError> for Failure {
     fn from(error: FleetError) -> Self {
         Self::fault(error)
@@ -121,9 +136,18 @@ pub struct FleetAsked<'a> {
 }
 
 impl FleetAskArgs {
+    /// Whether a question about a tendency may be asked of whole hours, which are several times faster.
+    fn may_widen(&self) -> bool {
+        let is_rough = |end: &Option<SpanEnd>| end.is_none_or(|end| end.is_age || end.slot.rem_euclid(3600) == 0);
+        let until = self.until.map_or_else(now, |end| end.slot);
+        is_rough(&self.since)
+            && is_rough(&self.until)
+            && self.since.is_none_or(|since| until.saturating_sub(since.slot) >= WIDENED)
+    }
+
     /// Opens the lake and finds the engine.
     pub fn open(&self) -> Result<FleetAsked<'_>, Failure> {
-        let scope = scope_of(self.since, self.until, &self.filters)?;
+        let scope = scope_of(self.since.map(|end| end.slot), self.until.map(|end| end.slot), &self.filters)?;
         let engine: Box<dyn FleetEngine> = match (self.engine.engine, &self.engine.master) {
             (EngineName::Spark, Some(master)) => {
                 Box::new(SparkEngine::new(master.clone(), self.engine.spark_conf.clone()))
@@ -163,7 +187,20 @@ pub fn open_lake(lake: &str, engine: Box<dyn FleetEngine>, limits: EngineLimits)
 impl FleetAsked<'_> {
     /// The answer to a text. Files that cannot be used are named.
     pub fn ask(&self, sql: &str, scope: &FleetScope, max_rows: u64) -> Result<FleetAnswer, Failure> {
-        let found = self.lake.ask(sql, scope, max_rows, &|| true)?;
+        Self::checked(self.lake.ask(sql, scope, max_rows, &|| true)?, max_rows)
+    }
+
+    /// The sites that hold the most at an instant.
+    pub fn top(&self, scope: &FleetScope, at: FleetInstant, top: usize) -> Result<FleetAnswer, Failure> {
+        Self::checked(self.lake.top(scope, at, top, MOST_ROWS, &|| true)?, MOST_ROWS)
+    }
+
+    /// The answer to a user's text, for which the tables have only the rows of the scope.
+    pub fn ask_within(&self, sql: &str, max_rows: u64) -> Result<FleetAnswer, Failure> {
+        Self::checked(self.lake.ask_within(sql, &self.scope, max_rows, &|| true)?, max_rows)
+    }
+
+    fn checked(found: FleetAnswer, max_rows: u64) -> Result<FleetAnswer, Failure> {
         found.left_out.iter().for_each(|line| warn(&format!("left out: {line}")));
         if found.answer.truncated {
             warn(&format!("there are more than {}: the rest is left out", counted(max_rows, "row")));
@@ -246,11 +283,18 @@ impl FleetAsked<'_> {
         output.line(&format!("No rows: {reason}."))
     }
 
-    /// The table that has the figures, and the scope in which it is asked. Says so if hours take the place of slots.
-    pub fn site_table(&self, scope: &FleetScope) -> Result<(SiteTable, FleetScope), Failure> {
-        let (table, wider) = self.lake.site_table(scope)?;
-        if wider != *scope {
-            say(&format!("whole hours are counted, because slots are not kept that long: {}", span(&wider)));
+    /// The scope without slots whose call sites have expired. Says so if there are some.
+    pub fn kept_scope(&self) -> Result<FleetScope, Failure> {
+        let kept_since = self.lake.sites_kept_since(&self.scope)?;
+        kept_since.iter().for_each(|first| say(&kept_sites_line(*first)));
+        Ok(FleetScope { since: kept_since.or(self.scope.since), ..self.scope.clone() })
+    }
+
+    /// The table that has the figures of the scope, and the scope in which it is asked. Says so if hours take the place of slots.
+    pub fn site_table(&self) -> Result<(SiteTable, FleetScope), Failure> {
+        let (table, wider) = self.lake.site_table(&self.scope, self.args.may_widen())?;
+        if wider != self.scope {
+            say(&format!("whole hours are counted: {}", span(&wider)));
         }
         Ok((table, wider))
     }

@@ -65,7 +65,7 @@ impl FleetDiff {
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let asked = self.ask.open()?;
         let both = joint(&asked.scope, &self.a, &self.b);
-        let (source, _) = asked.site_table(&both)?;
+        let (source, _) = asked.lake.site_table(&both, false)?;
         let has_whole_hours = [&asked.scope, &self.a, &self.b].iter().all(|scope| scope.has_whole_hours());
         // Widened hours of the two parts could overlap.
         let source = if has_whole_hours { source } else { SiteTable::Minutes };

@@ -61,7 +61,8 @@ impl FleetFlamegraph {
         }
         let asked = self.ask.open()?;
         let progress = |_: Option<(f64, &str)>| true;
-        let part = FleetPart::new(&asked.lake, &asked.scope, &progress);
+        let scope = asked.kept_scope()?;
+        let part = FleetPart::new(&asked.lake, &scope, &progress);
         let made = profile(&part, self.at, "fleet")?;
         part.left_out().iter().for_each(|line| warn(&format!("left out: {line}")));
         let sample_period = made.source.sample_rate.unwrap_or(0);

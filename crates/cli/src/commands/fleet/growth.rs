@@ -54,7 +54,7 @@ impl FleetGrowth {
             (Some(old), Some(new)) => VersionPair::Given(old.clone(), new.clone()),
             _ => VersionPair::Latest,
         };
-        let (source, scope) = asked.site_table(&asked.scope)?;
+        let (source, scope) = asked.site_table()?;
         let sql = growth_sql(&scope, source, &versions, self.by_host, self.rows.rows(self.ask.json));
         let found = asked.ask(&sql, &scope, MOST_ROWS)?;
         if self.ask.json {

@@ -52,7 +52,7 @@ impl FleetLeaks {
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let asked = self.ask.open()?;
         let rule = LeakRule { slots: self.slots, r2: self.r2, blocks_per_hour: self.rate };
-        let (source, scope) = asked.site_table(&asked.scope)?;
+        let (source, scope) = asked.site_table()?;
         let sql = leaks_sql(&scope, source, rule, self.rows.rows(self.ask.json));
         let found = asked.ask(&sql, &scope, MOST_ROWS)?;
         if self.ask.json {

@@ -22,7 +22,8 @@ use highwater_fleet::questions::{ProcessOrder, processes_sql};
   highwater fleet processes /lake --json | jq '.rows[] | select(.hours_to_limit < 2)'
 
 Growth is the slope of a line through a process's live bytes. The time to the limit is how long it takes until the resident set \
-reaches the limit of its cgroup, if it goes on like this.")]
+reaches the limit of its cgroup, if it goes on like this. The limit is that of the whole cgroup: processes that share one reach it \
+earlier.")]
 pub struct FleetProcesses {
     #[command(flatten)]
     ask: FleetAskArgs,

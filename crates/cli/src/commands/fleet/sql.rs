@@ -19,8 +19,9 @@ use std::io::Read;
   highwater fleet sql /lake --since 2h 'SELECT max(slot) FROM sites'
 
 The tables are sites, sites_hour, processes, stacks (one row per site_id) and frames (one row per site_id and depth); docs/lake.md \
-has their columns. --since, --until and --where service=… choose the files that are read, by hour; rows of those files that are \
-outside are for the text to leave out. One SELECT can be asked. It reads nothing but the lake.")]
+has their columns. --since, --until and --where choose the rows of sites, sites_hour (by the beginning of the hour) and processes; \
+stacks and frames have those of the services. One SELECT can be asked. DuckDB reads nothing but the lake; what Spark may read is for \
+its cluster to limit.")]
 pub struct FleetSql {
     #[command(flatten)]
     ask: FleetAskArgs,
@@ -48,7 +49,7 @@ impl FleetSql {
             read.map_err(|error| Failure::fault(format_args!("standard input: {}", reason(&error))))?;
         }
         let asked = self.ask.open()?;
-        let found = asked.ask(&text, &asked.scope, self.max_rows)?;
+        let found = asked.ask_within(&text, self.max_rows)?;
         let answer = &found.answer;
         if self.ask.json {
             let mut document = asked.document("fleet sql", &asked.scope, None, &found);

@@ -1,6 +1,6 @@
 //! `highwater fleet top`.
 
-use super::ask::{FleetAskArgs, FleetRowsArgs, MOST_ROWS, time};
+use super::ask::{FleetAskArgs, FleetRowsArgs, time};
 use super::rows::{AnswerRow, mark, sites};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -8,7 +8,7 @@ use crate::print::bytes::{bytes, counted, share};
 use crate::print::heading::Heading;
 use crate::print::table::{Align, Table};
 use clap::Args;
-use highwater_fleet::questions::{FleetInstant, top_sql};
+use highwater_fleet::questions::FleetInstant;
 use highwater_fleet::slot_in_words;
 
 /// The arguments of `highwater fleet top`.
@@ -44,10 +44,10 @@ impl FleetTop {
     /// Prints the sites that hold the most.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let asked = self.ask.open()?;
-        let sql = top_sql(&asked.scope, self.at, self.rows.rows(self.ask.json));
-        let found = asked.ask(&sql, &asked.scope, MOST_ROWS)?;
+        let scope = asked.kept_scope()?;
+        let found = asked.top(&scope, self.at, self.rows.rows(self.ask.json))?;
         if self.ask.json {
-            return output.json(asked.document("fleet top", &asked.scope, None, &found));
+            return output.json(asked.document("fleet top", &scope, None, &found));
         }
         let rows: Vec<AnswerRow> = found.answer.objects().map(AnswerRow).collect();
         let mut head = Heading::default();
@@ -85,7 +85,7 @@ impl FleetTop {
                 site,
             ]);
         }
-        asked.print(output, &found, head, &asked.scope, &table)
+        asked.print(output, &found, head, &scope, &table)
     }
 }
 
