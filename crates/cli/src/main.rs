@@ -29,6 +29,7 @@ mod name_sources;
 mod naming;
 mod open;
 mod output;
+mod permitted;
 mod preload_file;
 mod print;
 mod process_files;

@@ -7,10 +7,12 @@
 //!
 //! The table `[budget]` may be in the same file: [`highwater_query::budget`] reads it.
 //!
-//! The file is that of the current folder, or of the nearest folder above it that has one.
+//! The file is that of the current folder, or of the nearest folder above it that has one. It must be a regular file: a pipe would be waited for.
 
 use crate::failure::{Failure, reason};
+use crate::permitted;
 use highwater_model::AllocatorName;
+use highwater_query::parse_toml;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::io::{ErrorKind, Read};
@@ -67,10 +69,17 @@ impl ProjectFile {
 
     fn find_from(folder: &Path) -> Result<Option<Self>, Failure> {
         for folder in folder.ancestors() {
+            // An assistant's questions are answered with files below its folders only.
+            if !permitted::is_permitted(folder) {
+                break;
+            }
             let path: PathBuf = folder.join(NAME);
             let mut text = String::new();
-            let read = std::fs::File::open(&path).and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text));
-            match read {
+            let file = permitted::open_regular(&path);
+            match file.and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text)) {
+                Ok(_) if text.len() as u64 > MOST_BYTES => {
+                    return Err(Failure::in_file(&path, "it is longer than 1 MiB"));
+                }
                 Ok(_) => return Self::parse(&path, &text).map(Some),
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {}
                 Err(error) => return Err(Failure::in_file(&path, format_args!("cannot read: {}", reason(&error)))),
@@ -80,7 +89,7 @@ impl ProjectFile {
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
-        let contents: Contents = basic_toml::from_str(text).map_err(|error| Failure::in_file(path, error))?;
+        let contents: Contents = parse_toml(text).map_err(|error| Failure::in_file(path, error))?;
         Ok(Self { allocators: contents.names.allocators.into_iter().map(|name| name.0).collect() })
     }
 }

@@ -5,11 +5,12 @@ mod support;
 
 use highwater_session::SessionMemory;
 use highwater_shm::session_v1::Capacity;
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
-use support::live::Collector;
+use support::live::{Collector, Holder};
 use support::{HIGHWATER, Place, programs};
 
 struct Mapping {
@@ -137,4 +138,44 @@ fn a_program_that_limits_its_address_space() {
     let collector = Collector::new();
     let line = format!("ulimit -v 400000; exec '{}'", programs::c("own_memory").display());
     check(collector.command(["run", "-q", "--", "sh", "-c", &line]));
+}
+
+/// The resident bytes of the agent's mappings: of the live table, and private ones.
+fn resident_of_agent(pid: u32) -> (u64, u64) {
+    let mappings = mappings(pid);
+    let listed = agent_ranges(pid, &mappings);
+    let smaps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap();
+    let mut resident: HashMap<u64, u64> = HashMap::new();
+    let mut start = 0;
+    for line in smaps.lines() {
+        if let Some(kib) = line.strip_prefix("Rss:") {
+            resident.insert(start, kib.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10);
+        } else if let Some(first) = line.split_once('-').and_then(|(first, _)| u64::from_str_radix(first, 16).ok()) {
+            start = first;
+        }
+    }
+    let sum = |is_ours: &dyn Fn(&&Mapping) -> bool| {
+        mappings.iter().filter(is_ours).map(|one| resident[&one.range.start]).sum::<u64>()
+    };
+    let table = sum(&|one| one.name.starts_with("/memfd:highwater"));
+    let private = sum(&|one| one.name.is_empty() && not_listed(&one.range, &listed).is_empty());
+    (table, private)
+}
+
+#[test]
+fn a_live_block_costs_the_agent_at_most_48_bytes() {
+    const BLOCKS: u64 = 1_000_000;
+    let collector = Collector::new();
+    let mut command = collector.command(["run", "-q", "--"]);
+    command.arg(programs::c("holder"));
+    let mut holder = Holder::start(command);
+    let (table_before, private_before) = resident_of_agent(holder.pid);
+    assert_eq!(holder.holds(&format!("keep {BLOCKS} 100")).0, BLOCKS);
+    let (table, private) = resident_of_agent(holder.pid);
+    println!("{table_before} + {private_before} before, {table} + {private} of {BLOCKS} blocks");
+    // A record has 32 bytes, its place in the index 4, of which at most 8/9 are used.
+    assert!(table - table_before >= 32 * BLOCKS, "the blocks are in the table: {table_before} {table}");
+    assert!(table - table_before + private <= 48 * BLOCKS, "{table_before} {table} {private}");
+    assert!((1..=256 << 10).contains(&private), "{private}");
+    holder.finish();
 }

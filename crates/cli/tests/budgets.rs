@@ -251,6 +251,84 @@ fn a_limit_that_cannot_be_measured_is_not_kept() {
 }
 
 #[test]
+fn parts_of_one_name_are_each_judged() {
+    let place = in_the_kitchen();
+    let part = |rest: &str| format!("[[budget.part]]\nname = \"bread\"\n{rest}\n");
+    place.write("highwater.toml", part("max-leaked = 800") + &part("from = \"mark:nothing\"\nmax-leaked = 5"));
+    let (code, budget) = verdict(&place, "kitchen.hw --budget highwater.toml");
+    let outcomes: Vec<&Value> = checks(&budget).iter().map(|check| &check["outcome"]).collect();
+    assert_eq!((code, outcomes), (1, vec![&json!("kept"), &json!("not-known")]), "{budget}");
+}
+
+#[test]
+fn resident_memory_that_was_not_read_is_not_kept_in_a_child_either() {
+    let place = in_the_kitchen();
+    std::fs::create_dir(place.file("kitchen.children")).unwrap();
+    let mut child: Vec<Value> = kitchen().into_iter().filter(|event| event["event"] != "gauge").collect();
+    child[0]["program"] = "dishwasher".into();
+    place.import("kitchen.children/8-dishwasher.hw", &child);
+    let (code, budget) = verdict(&place, "kitchen.hw --max-rss 1GiB");
+    let outcomes: Vec<&Value> =
+        budget["processes"].as_array().unwrap().iter().map(|process| &process["checks"][0]["outcome"]).collect();
+    assert_eq!((code, outcomes), (1, vec![&json!("kept"), &json!("not-known")]), "{budget}");
+    // Limits by name leave the child out.
+    place.write("highwater.toml", "[budget.programs.kitchen]\nmax-rss = \"1 GiB\"\n");
+    assert_eq!(verdict(&place, "kitchen.hw --budget highwater.toml").0, 0);
+}
+
+#[test]
+fn limits_of_a_program_that_never_ran_are_not_kept() {
+    let place = in_the_kitchen();
+    place.write("highwater.toml", "[budget]\nmax-leaked = 800\n[budget.programs.kitchn]\nmax-peak = 5\n");
+    let (code, budget) = verdict(&place, "kitchen.hw --budget highwater.toml");
+    assert_eq!((code, &budget["kept"], &budget["failed"]), (1, &json!(false), &json!(0)), "{budget}");
+    let missing = &budget["incomplete"][0];
+    assert_eq!((&missing["program"], &missing["file"]), (&json!("kitchn"), &Value::Null), "{budget}");
+    for format in ["text", "junit", "github", "gitlab"] {
+        let run = place.highwater(&format!("check kitchen.hw --budget highwater.toml --format {format}"));
+        let text = run.stdout.replace("&apos;", "'");
+        assert_eq!(run.code, 1, "{run:?}");
+        assert!(text.contains("limits for 'kitchn', and no recorded process has this name"), "{format}: {text}");
+        assert!(text.contains("did you mean 'kitchen'?"), "{format}: {text}");
+    }
+    let text = place.highwater("check kitchen.hw --budget highwater.toml").stdout;
+    assert!(text.ends_with("\nThe limits are kept by what was recorded, but that is incomplete.\n"), "{text}");
+}
+
+#[test]
+fn a_recording_that_lacks_something_keeps_no_budget() {
+    let place = Place::new();
+    let mut events = kitchen();
+    events.insert(4, json!({"event": "dropped", "count": 3, "time_ns": SECOND}));
+    place.import("lossy.hw", &events);
+    place.import("whole.hw", &kitchen());
+    let whole = std::fs::read(place.file("whole.hw")).unwrap();
+    place.write("cut.hw", &whole[..whole.len() - 8]);
+    place.write("bad.jsonl", format!("{}{{\"event\":\"explode\"}}\n", support::as_lines(&kitchen())));
+    // A child is judged as the program is.
+    place.import("parent.hw", &kitchen());
+    std::fs::create_dir(place.file("parent.children")).unwrap();
+    std::fs::copy(place.file("cut.hw"), place.file("parent.children/9-kitchen.hw")).unwrap();
+    for (file, why) in [
+        ("lossy.hw", "3 events that the source could not keep"),
+        ("cut.hw", "cut before its end"),
+        ("bad.jsonl", "1 bad line skipped"),
+        ("parent.hw", "cut before its end"),
+    ] {
+        let run = place.highwater(&format!("check {file} --max-peak 1MiB --json"));
+        let document: Value = serde_json::from_str(&run.stdout).unwrap();
+        let budget = &document["budget"];
+        assert_eq!((run.code, &budget["kept"], &budget["failed"]), (1, &json!(false), &json!(0)), "{file}: {budget}");
+        assert!(budget["incomplete"].to_string().contains(why), "{file}: {budget}");
+        let text = place.highwater(&format!("check {file} --max-peak 1MiB")).stdout;
+        assert!(text.contains("\nincomplete: ") && text.ends_with("but that is incomplete.\n"), "{file}: {text}");
+    }
+    // Nor is it what others are compared with.
+    let refused = place.highwater("check whole.hw --baseline lossy.hw");
+    refused.is_one_clear_line_about(&["lossy.hw", "cannot be a baseline", "could not keep"]);
+}
+
+#[test]
 fn wrong_budgets_are_refused_before_anything_else() {
     let place = in_the_kitchen();
     for (text, words) in [
@@ -277,6 +355,7 @@ fn wrong_budgets_are_refused_before_anything_else() {
         ("--max-growth 5", &["--each"]),
         ("--max-rss 5 --in parse", &["whole process"]),
         ("--in parse", &["no limit"]),
+        ("--in parse --budget some.toml", &["no limit of the command line"]),
         ("--suppressions x", &["no limit"]),
         ("--allow +5%", &["--baseline"]),
         ("--max-peak 5 --json --format junit", &["cannot be used with"]),
@@ -351,6 +430,14 @@ fn a_run_is_compared_with_the_range_of_earlier_ones() {
     assert_eq!(code, 0, "{budget}");
     assert_eq!(checks(&budget)[0]["baseline"], json!({"least": 5500, "most": 5700, "runs": 2}), "{budget}");
     assert_eq!(compare("beyond.hw", "--baseline noise.hw").0, 1);
+    // '--in' selects what is compared, and suppressions apply to what is left.
+    assert_eq!(compare("beyond.hw", "--in chop").0, 0);
+    let (code, budget) = compare("beyond.hw", "--in bake");
+    assert_eq!((code, &checks(&budget)[0]["part"]), (1, &json!("in 'bake' against earlier runs")), "{budget}");
+    place.write("chop.supp", "leak:^chop$\n");
+    let (code, budget) = compare("main.hw", "--suppressions chop.supp");
+    assert_eq!((code, &checks(&budget)[1]["figure"]), (0, &json!(0)), "{budget}");
+    assert_eq!(budget["suppressed"], json!([{"suppression": "leak:^chop$", "bytes": 800, "blocks": 1, "used": true}]));
     let text = place.highwater("check beyond.hw --baseline main.hw --baseline noise.hw").stdout;
     assert!(text.contains("peak, against earlier runs: 5.4 KiB to 5.6 KiB"), "{text}");
 }

@@ -54,19 +54,40 @@ case = lambda one: [one.get('classname'), one.get('name'), [[found.tag, found.ge
 suite = lambda one: [one.get('name'), one.get('tests'), one.get('failures'), one.get('errors'), [case(test) for test in one]]
 print(json.dumps([root.tag, root.get('tests'), root.get('failures'), root.get('errors'), [suite(one) for one in root]]))";
     let found = python(read, &run.stdout);
-    assert_eq!(found.as_array().unwrap()[..4], [json!("testsuites"), json!("4"), json!("1"), json!("1")], "{found}");
+    assert_eq!(found.as_array().unwrap()[..4], [json!("testsuites"), json!("5"), json!("1"), json!("1")], "{found}");
     let suites = &found[4];
-    assert_eq!(suites[0], json!(["kitchen.hw", "1", "0", "0", [["highwater", "the file is sound", []]]]));
+    let own = [["highwater", "the file is sound"], ["highwater", "everything with a limit is recorded"]];
+    let own: Vec<Value> = own.iter().map(|[class, name]| json!([class, name, []])).collect();
+    assert_eq!(suites[0], json!(["kitchen.hw", "2", "0", "0", own]));
     let process = &suites[1];
-    assert_eq!(process.as_array().unwrap()[..4], [json!("kitchen (pid 7)"), json!("3"), json!("1"), json!("1")]);
+    assert_eq!(process.as_array().unwrap()[..4], [json!("kitchen"), json!("3"), json!("1"), json!("1")]);
     let cases = &process[4];
-    assert_eq!(cases[0], json!(["highwater.kitchen", "peak ≤ 1.0 MiB", []]));
-    assert_eq!((&cases[1][1], &cases[1][2][0][0]), (&json!("live at the end ≤ 799 B"), &json!("failure")));
+    assert_eq!(cases[0], json!(["highwater.kitchen", "peak", []]));
+    assert_eq!((&cases[1][1], &cases[1][2][0][0]), (&json!("live at the end"), &json!("failure")));
     let story = cases[1][2][0][2].as_str().unwrap();
     assert!(story.contains("and the limit is 799 B (+1 B)") && story.contains(ODD), "{story}");
     assert!(story.ends_with("\nhighwater view kitchen.hw --at end"), "{story}");
     assert_eq!((&cases[2][2][0][0]), &json!("error"), "{cases}");
     assert!(cases[2][2][0][1].as_str().unwrap().contains("no mark is named 'absent'"), "{cases}");
+    // The same names for another process id and other figures of earlier runs; suppressions are in the output of the first suite.
+    let names = |pid: u64, bread: u64| {
+        let mut events = kitchen();
+        events.iter_mut().filter(|event| event["event"] == "source").for_each(|event| event["pid"] = pid.into());
+        events.iter_mut().filter(|event| event["size"] == 4000).for_each(|event| event["size"] = bread.into());
+        let file = format!("again-{pid}.hw");
+        place.import(&file, &events);
+        place.write("known.supp", "leak:^chop$\nleak:nothing\n");
+        let line = format!("check {file} --max-peak 1MiB --baseline {file} --suppressions known.supp --format junit");
+        let xml = place.highwater(&line).stdout;
+        for line in ["suppressed: 800 B in 1 block by leak:^chop$", "unused suppression: leak:nothing"] {
+            assert!(xml.contains("<system-out>") && xml.contains(line), "{xml}");
+        }
+        let read = "
+import json, sys, xml.etree.ElementTree as tree
+print(json.dumps([[one.get('classname'), one.get('name')] for one in tree.fromstring(sys.stdin.buffer.read()).iter('testcase')]))";
+        python(read, &xml)
+    };
+    assert_eq!(names(7, 4000), names(8, 5000));
     // A file that is not sound is a failure of its own.
     place.write("bad.jsonl", format!("{}{{\"event\":\"explode\"}}\n", as_lines(&kitchen())));
     let run = place.highwater("check bad.jsonl --format junit");
@@ -100,6 +121,9 @@ fn github_gets_one_annotation_for_each_limit_that_is_not_kept() {
     let (properties, message) = annotation(lines[1]);
     assert!(properties.len() == 1 && message.contains("'absent'"), "{}", lines[1]);
     assert_eq!(lines[2], "::warning title=highwater::unused suppression: leak:no,thing");
+    place.write("used.supp", "leak:^chop\n");
+    let used = place.highwater("check kitchen.hw --max-leaked 0 --suppressions used.supp --format github").stdout;
+    assert!(used.contains("::notice title=highwater::suppressed: 800 B in 1 block by leak:^chop\n"), "{used}");
     let kept = place.highwater("check kitchen.hw --max-peak 1MiB --format github");
     assert_eq!((kept.code, kept.stdout.as_str()), (0, "::notice title=highwater::1 limit kept\n"));
 }
@@ -204,8 +228,20 @@ fn the_jobs_script_keeps_a_baseline_and_writes_what_the_services_read() {
     assert!(read("comment.md").starts_with("<!-- highwater -->\n### Memory: a limit is broken\n"));
     assert!(read("comment.md").contains("| change |") && read("comment.md").contains("toucher"));
     assert!(read("budget.xml").contains("<failure ") && read("codequality.json").contains("highwater/max-peak"));
-    // The suite's own failure comes first.
+    // The suite's own failure comes first, and is what the comment says.
     assert_eq!(memory_job(&place, "exit 7", &[]).code, 7);
+    assert!(read("comment.md").starts_with("<!-- highwater -->\n### Memory: not checked, the test suite failed\n"));
+    assert!(!place.file("memory/budget.xml").exists(), "that of the run before is no answer to this one");
+    // A budget that cannot be read is no broken limit.
+    place.write("highwater.toml", "[budget]\nmax-paek = 5\n");
+    let unread = memory_job(&place, "exit 0", &[]);
+    assert!(unread.code == 1 && unread.stderr.contains("did you mean 'max-peak'?"), "{unread:?}");
+    let comment = read("comment.md");
+    assert!(comment.starts_with("<!-- highwater -->\n### Memory: nothing was judged\n"), "{comment}");
+    assert!(comment.contains("did you mean 'max-peak'?"), "{comment}");
+    place.write("highwater.toml", "[budget]\nmax-peak = \"1 GiB\"\n[budget.programs.absent]\nmax-peak = 5\n");
+    assert_eq!(memory_job(&place, "exit 0", &[("HIGHWATER_ALLOW", "+100%")]).code, 1);
+    assert!(read("comment.md").contains("### Memory: not everything could be judged\n"), "{}", read("comment.md"));
     assert_eq!(Run::of(Command::new("sh").arg(script("memory.sh")).arg("memory").output().unwrap()).code, 2);
 }
 
@@ -219,8 +255,10 @@ class Service(http.server.BaseHTTPRequestHandler):
         allowed = self.headers.get('Authorization') == 'Bearer secret' or self.headers.get('PRIVATE-TOKEN') == 'secret'
         print(json.dumps([self.command, self.path, json.loads(body or b'null'), allowed]), flush=True)
         if self.command == 'POST':
-            kept.append({'id': 40 + len(kept), **json.loads(body)})
-        answer = json.dumps(kept if self.command == 'GET' else {}).encode()
+            kept.append({'id': 1000 + len(kept), **author('github-actions[bot]'), **json.loads(body)})
+        page = int(self.path.partition('&page=')[2] or 1)
+        answer = {'username': 'github-actions[bot]'} if self.path == '/user' else kept[100 * page - 100:100 * page]
+        answer = json.dumps(answer if self.command == 'GET' else {}).encode()
         self.send_response(200 if allowed else 403)
         self.send_header('Content-Length', str(len(answer)))
         self.end_headers()
@@ -228,7 +266,8 @@ class Service(http.server.BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do
     def log_message(self, *_): pass
 server = http.server.HTTPServer(('127.0.0.1', 0), Service)
-kept.append({'id': 39, 'body': 'of somebody else'})
+author = lambda name: {'user': {'login': name}, 'author': {'username': name}}
+kept.extend({'id': 1 + number, 'body': '<!-- highwater --> of a stranger', **author('stranger')} for number in range(150))
 print(server.server_port, flush=True)
 server.serve_forever()
 "#;
@@ -236,8 +275,8 @@ server.serve_forever()
 struct Service(Child, BufReader<std::process::ChildStdout>);
 
 impl Service {
-    fn start() -> (Self, String) {
-        let mut child = Command::new("/usr/bin/python3").args(["-c", SERVICE]).stdout(Stdio::piped()).spawn().unwrap();
+    fn start(program: &str) -> (Self, String) {
+        let mut child = Command::new("/usr/bin/python3").args(["-c", program]).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let mut service = Self(child, output);
         let port = service.line();
@@ -266,7 +305,7 @@ impl Drop for Service {
 fn a_comment_is_written_once_and_then_replaced() {
     let place = Place::new();
     for is_gitlab in [false, true] {
-        let (mut service, address) = Service::start();
+        let (mut service, address) = Service::start(SERVICE);
         let run = |text: &str, token: &str| {
             place.write("comment.md", text);
             let mut command = Command::new("sh");
@@ -286,24 +325,114 @@ fn a_comment_is_written_once_and_then_replaced() {
             Run::of(command.output().unwrap())
         };
         let list = if is_gitlab { "/projects/5/merge_requests/12/notes" } else { "/repos/us/app/issues/12/comments" };
-        let one = if is_gitlab { format!("{list}/41") } else { "/repos/us/app/issues/comments/41".to_owned() };
+        // After 150 comments of strangers, which begin with the marker as well.
+        let one = if is_gitlab { format!("{list}/1150") } else { "/repos/us/app/issues/comments/1150".to_owned() };
+        let mut looks_for_its_comment = || {
+            if is_gitlab {
+                assert_eq!(service.request(), json!(["GET", "/user", null, true]));
+            }
+            for page in 1..=2 {
+                assert_eq!(service.request(), json!(["GET", format!("{list}?per_page=100&page={page}"), null, true]));
+            }
+            service.request()
+        };
         let (first, second) = ("<!-- highwater -->\n\"one\" & `two`\n", "<!-- highwater -->\nthree\n");
         assert_eq!(run(first, "secret").code, 0);
-        assert_eq!(service.request(), json!(["GET", format!("{list}?per_page=100"), null, true]));
-        assert_eq!(service.request(), json!(["POST", list, {"body": first}, true]));
+        assert_eq!(looks_for_its_comment(), json!(["POST", list, {"body": first}, true]));
         assert_eq!(run(second, "secret").code, 0);
-        assert_eq!(service.request()[0], "GET");
         let change = if is_gitlab { "PUT" } else { "PATCH" };
-        assert_eq!(service.request(), json!([change, one, {"body": second}, true]));
+        assert_eq!(looks_for_its_comment(), json!([change, one, {"body": second}, true]));
+        // Longer than services take.
+        let long = format!("<!-- highwater -->\n<details>\n```text\n{}```\n</details>\n", "a line\n".repeat(20_000));
+        assert_eq!(run(&long, "secret").code, 0);
+        let sent = looks_for_its_comment();
+        let body = sent[2]["body"].as_str().unwrap();
+        assert!((59_000..62_000).contains(&body.len()), "{}", body.len());
+        let (start, end) = body.split_at(59_000);
+        assert!(long.starts_with(start) && end.contains("a line\n```\n\n</details>\n\n… cut: "), "{end}");
         assert_ne!(run(second, "wrong").code, 0, "a refusal is no success");
     }
+}
+
+/// A service with the artefacts of earlier runs: those of GitHub's runs 31 and 32, of which 31's has expired, and that of GitLab's main branch, which is
+/// there if the token is good.
+const ARTEFACTS: &str = r#"
+import http.server, io, json, zipfile
+def packed(folder):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, 'w') as archive:
+        archive.writestr(folder + 'run.hw', 'recording')
+        archive.writestr(folder + 'run.children/7-child.hw', 'child')
+        archive.writestr(folder + 'budget.txt', 'kept')
+    return file.getvalue()
+class Service(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        code, answer = 200, b''
+        if self.path == '/projects/5/jobs/artifacts/main/download?job=memory':
+            code, answer = {'secret': (200, packed('memory/')), 'early': (404, b'')}.get(self.headers.get('JOB-TOKEN'), (401, b''))
+        elif self.headers.get('Authorization') != 'Bearer secret':
+            code = 401
+        elif self.path == '/repos/us/app/actions/workflows/memory.yml/runs?branch=main&status=success&per_page=3':
+            answer = json.dumps({'workflow_runs': [{'id': 32}, {'id': 31}]}).encode()
+        elif self.path in ('/repos/us/app/actions/runs/31/artifacts?name=memory', '/repos/us/app/actions/runs/32/artifacts?name=memory'):
+            url = f'http://127.0.0.1:{server.server_port}/archive'
+            answer = json.dumps({'artifacts': [{'expired': '/31/' in self.path, 'archive_download_url': url}]}).encode()
+        elif self.path == '/archive':
+            answer = packed('')
+        else:
+            code = 500
+        self.send_response(code)
+        self.send_header('Content-Length', str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+    def log_message(self, *_): pass
+server = http.server.HTTPServer(('127.0.0.1', 0), Service)
+print(server.server_port, flush=True)
+server.serve_forever()
+"#;
+
+#[test]
+fn recordings_of_the_main_branch_are_downloaded_as_baselines() {
+    let (_service, address) = Service::start(ARTEFACTS);
+    let run = |place: &Place, is_gitlab: bool, token: &str| {
+        let mut command = Command::new("sh");
+        command.arg(script("baselines.sh")).arg("baselines").current_dir(place.path());
+        command.env_remove("GITLAB_CI").env_remove("MAIN");
+        match is_gitlab {
+            false => command
+                .envs([("GITHUB_API_URL", address.as_str()), ("GITHUB_REPOSITORY", "us/app"), ("GITHUB_TOKEN", token)])
+                .env("GITHUB_WORKFLOW_REF", "us/app/.github/workflows/memory.yml@refs/pull/12/merge"),
+            true => command
+                .envs([("GITLAB_CI", "true"), ("CI_API_V4_URL", address.as_str()), ("CI_PROJECT_ID", "5")])
+                .envs([("CI_DEFAULT_BRANCH", "main"), ("CI_JOB_TOKEN", token)]),
+        };
+        Run::of(command.output().unwrap())
+    };
+    for (is_gitlab, name) in [(false, "32"), (true, "main")] {
+        let place = Place::new();
+        let done = run(&place, is_gitlab, "secret");
+        assert_eq!(done.code, 0, "{done:?}");
+        let files = std::fs::read_dir(place.file("baselines")).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut files: Vec<String> = files.map(|name| name.into_string().unwrap()).collect();
+        files.sort();
+        assert_eq!(files, [format!("{name}.children"), format!("{name}.hw")]);
+        assert!(place.file(&format!("baselines/{name}.children/7-child.hw")).exists());
+        let refused = run(&Place::new(), is_gitlab, "wrong");
+        assert!(refused.code != 0 && refused.stderr.contains("401"), "{refused:?}");
+    }
+    let early = run(&Place::new(), true, "early");
+    assert!(early.code == 0 && early.stdout.contains("no recording yet"), "{early:?}");
 }
 
 #[test]
 fn the_jobs_use_the_scripts_that_are_tested() {
     for job in ["github.yml", "gitlab.yml"] {
         let text = std::fs::read_to_string(script(job)).unwrap();
-        for used in ["docs/ci/memory.sh memory baselines -- ", "docs/ci/comment.sh memory/comment.md"] {
+        for used in [
+            "docs/ci/baselines.sh baselines",
+            "docs/ci/memory.sh memory baselines -- ",
+            "docs/ci/comment.sh memory/comment.md",
+        ] {
             assert!(text.contains(used), "{job}: {used}");
         }
     }

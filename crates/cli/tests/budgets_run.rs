@@ -59,7 +59,13 @@ fn each_child_is_judged_by_the_budget_of_its_name() {
     let (code, said) =
         judge("[budget.programs.toucher]\nmax-peak = \"1 MiB\"\n[budget.programs.absent]\nmax-peak = 1\n");
     assert!(code == 1 && said.contains("2 of 2 limits are not kept."), "{said}");
-    assert!(said.contains("limits for 'absent', and no recorded process has this name"), "{said}");
+    assert!(said.contains("limits for 'absent', and no recorded process has this name; there are "), "{said}");
+    // A name that no process has is a failure by itself.
+    let (code, said) = judge("[budget]\nmax-peak = \"1 GiB\"\n[budget.programs.absent]\nmax-peak = 1\n");
+    assert!(code == 1 && said.ends_with("but that is incomplete.\n"), "{said}");
+    place.write("highwater.toml", "[budget.programs.toucher]\nmax-peak = \"1 MiB\"\n");
+    let (code, said) = judged(&place, &["--budget", "highwater.toml"], Path::new("/bin/sh"), &["-c", &script]);
+    assert!(code == 1 && said.contains("2 of 2 limits are not kept."), "{said}");
     // A file of the same name is judged again, with its children.
     let again = place.highwater("check recording.hw --budget highwater.toml");
     assert!(again.code == 1 && again.stdout.contains("2 of 2 limits are not kept."), "{again:?}");
@@ -249,7 +255,7 @@ fn reports_and_the_viewers_index_keep_their_own_budget() {
         assert_eq!(ended.shell_status(), 0, "{arguments:?}: {}", ended.stderr_text());
         println!("{arguments:?}: {}", ended.stderr_text());
     };
-    judge("own.toml", &["report", "long.hw"]);
+    judge("own-end.toml", &["report", "long.hw"]);
     judge("own.toml", &["report", "long.hw", "--at", "50%"]);
     long_recording(&place.file("shorter.hw"), 2_000_000);
     judge("own-index.toml", &["view", "shorter.hw", "--save", "page.html"]);

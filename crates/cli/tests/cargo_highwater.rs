@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use support::recorded::{Ended, Recording, run};
@@ -61,11 +63,15 @@ impl Package {
         Self(place)
     }
 
-    fn cargo(&self, line: &str) -> Ended {
+    fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-highwater"));
         command.arg("highwater").args(line.split_whitespace()).current_dir(self.0.path()).stdin(Stdio::null());
         command.env("CARGO_TARGET_DIR", self.0.file("built")).env("CARGO_NET_OFFLINE", "true");
-        run(&mut command)
+        command
+    }
+
+    fn cargo(&self, line: &str) -> Ended {
+        run(&mut self.command(line))
     }
 
     fn recording(&self, name: &str) -> String {
@@ -90,6 +96,38 @@ fn a_program_is_built_and_recorded() {
     let ended = package.cargo("run --quiet -o own.hw --release -- 777").succeeded();
     assert!(ended.stderr_text().contains("small-package is stripped"), "{}", ended.stderr_text());
     assert!(package.0.file("own.hw").exists());
+    let ended = package.cargo("run --quiet --config profile.dev.debug=false -- 5").succeeded();
+    let hint = "small-package has no debug information: functions will have no lines, and inlined ones no names. \
+                In Cargo.toml: [profile.dev] debug = \"line-tables-only\"\n";
+    assert!(ended.stderr_text().contains(hint), "{}", ended.stderr_text());
+    let ended = package.cargo("run --quiet -- 5").succeeded();
+    assert!(!ended.stderr_text().contains("no debug information"), "{}", ended.stderr_text());
+    // The folder of a target is in cargo's own.
+    std::fs::remove_dir_all(package.0.file("built/highwater")).unwrap();
+    package.cargo("run --quiet --target x86_64-unknown-linux-gnu -- 5").succeeded();
+    package.recording("small-package.hw");
+}
+
+#[test]
+fn a_look_at_the_recording_does_not_hide_the_verdict() {
+    let package = Package::new();
+    // The viewer's browser: it ends the viewer as Ctrl-C does.
+    let programs = package.0.file("programs");
+    std::fs::create_dir(&programs).unwrap();
+    package.0.write("programs/xdg-open", "#!/bin/sh\ntouch \"$0.opened\"\nkill -INT 0\n");
+    let browser = programs.join("xdg-open");
+    std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    for (line, code) in [
+        ("run --quiet --view --max-peak 1KB -- 123456", 1),
+        ("run --quiet --view --max-peak 1MB -- 5", 0),
+        ("run --quiet --view -- 13", 3),
+    ] {
+        let mut command = package.command(line);
+        let ended = run(command.env("PATH", &path).process_group(0));
+        assert_eq!(ended.shell_status(), code, "{line}: {}", ended.stderr_text());
+        std::fs::remove_file(programs.join("xdg-open.opened")).unwrap();
+    }
 }
 
 #[test]
@@ -123,6 +161,10 @@ fn mistakes_are_named() {
         "cargo highwater: there is no 'build'; run, test and bench are known: see --help\n"
     );
     assert!(package.cargo("--help").succeeded().stdout_text().contains("Usage: cargo highwater run"));
+    let version = package.cargo("--version").succeeded().stdout_text();
+    let highwater = package.0.highwater("--version").stdout;
+    assert_eq!(version.trim_end(), format!("cargo-{}", highwater.lines().next().unwrap()));
+    assert_eq!(package.cargo("bench -o one.hw").shell_status(), 2);
     let ended = package.cargo("run --quiet --bin other");
     assert_eq!(ended.shell_status(), 101);
     assert!(ended.stderr_text().contains("no bin target"), "{}", ended.stderr_text());

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use support::streams::wait_until;
-use support::{HIGHWATER, Place, in_the_kitchen, programs, recorded};
+use support::{HIGHWATER, Place, in_the_kitchen, kitchen, programs, recorded};
 
 /// More than an answer has: 16 KiB, the calls that come next, and JSON's own signs.
 const MOST_OF_ANSWER: usize = 20 << 10;
@@ -146,6 +146,62 @@ fn a_limit_that_is_broken_is_an_answer() {
     let (is_error, text) = ask(&place, "budget", &json!({ "file": "kitchen.hw", "max-peak": "1GiB" }));
     assert!(!is_error && text.contains("kept"), "{text}");
     assert!(ask(&place, "budget", &json!({ "file": "kitchen.hw", "budget": "/etc/passwd" })).0);
+    place.write("highwater.toml", "[budget]\nmax-leaked = 0\nsuppressions = [\"own.supp\"]\n");
+    place.write("own.supp", "leak:^chop$\n");
+    let wanted = json!({ "file": "kitchen.hw", "budget_file": "highwater.toml", "baseline": ["kitchen.hw"], "allow": "+1%",
+        "suppressions": ["own.supp"], "json": true });
+    let replies = talk(&place, &[], &[call(1, "budget", &wanted)]);
+    let budget = &replies[0]["result"]["structuredContent"]["budget"];
+    assert_eq!((&budget["kept"], &budget["limits"]), (&json!(true), &json!(6)), "{replies:?}");
+    assert_eq!(budget["suppressed"][0]["blocks"], 1, "{budget}");
+}
+
+/// Files that a question needs and that its arguments do not name.
+#[test]
+fn files_that_other_files_name_are_below_the_folders_too() {
+    let place = Place::new();
+    let folder = place.file("in");
+    std::fs::create_dir_all(folder.join("kitchen.children")).unwrap();
+    place.import("in/kitchen.hw", &kitchen());
+    // Above the folder: it would name all rows after another function.
+    place.write("highwater.toml", "[names]\nallocators = [\"bake\"]\n");
+    place.write("secret.supp", "a secret text\n");
+    std::fs::copy(place.file("in/kitchen.hw"), place.file("secret.hw")).unwrap();
+    std::os::unix::fs::symlink("../../secret.hw", folder.join("kitchen.children/9-secret.hw")).unwrap();
+    let ask = |tool: &str, arguments: &Value| {
+        let mut child = place.command(["mcp", "in"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        writeln!(child.stdin.take().unwrap(), "{}", call(1, tool, arguments)).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let result = &reply["result"];
+        (result["isError"].as_bool().unwrap(), result["content"][0]["text"].as_str().unwrap().to_owned())
+    };
+    let (is_error, text) = ask("report", &json!({ "file": "kitchen.hw", "at": "peak" }));
+    assert!(!is_error && text.contains("bake  "), "{text}");
+    let (is_error, text) = ask("budget", &json!({ "file": "kitchen.hw", "max-peak": "1GiB" }));
+    assert!(!is_error && text.contains("The limit is kept.") && !text.contains("secret"), "{text}");
+    for (key, value) in [
+        ("budget_file", json!("../highwater.toml")),
+        ("baseline", json!(["../secret.hw"])),
+        ("baseline", json!([place.file("secret.hw")])),
+        ("suppressions", json!(["/etc/passwd"])),
+    ] {
+        let (is_error, text) = ask("budget", &json!({ "file": "kitchen.hw", "max-leaked": "0", key: value }));
+        assert!(is_error && text.contains("is refused"), "{key}: {text}");
+    }
+    for name in ["../secret.supp", place.file("secret.supp").to_str().unwrap()] {
+        place.write("in/limits.toml", format!("[budget]\nmax-leaked = 0\nsuppressions = [\"{name}\"]\n"));
+        let (is_error, text) = ask("budget", &json!({ "file": "kitchen.hw", "budget_file": "limits.toml" }));
+        assert!(is_error && text.contains("outside of the permitted folders") && !text.contains("text"), "{text}");
+    }
+    // The project's own file, as a link to one outside and as a pipe.
+    std::os::unix::fs::symlink("../highwater.toml", folder.join("highwater.toml")).unwrap();
+    let (is_error, text) = ask("report", &json!({ "file": "kitchen.hw" }));
+    assert!(is_error && text.contains("highwater.toml") && text.contains("outside of the permitted"), "{text}");
+    std::fs::remove_file(folder.join("highwater.toml")).unwrap();
+    assert!(Command::new("mkfifo").arg(folder.join("highwater.toml")).status().unwrap().success());
+    let (is_error, text) = ask("report", &json!({ "file": "kitchen.hw" }));
+    assert!(is_error && text.contains("no regular file"), "{text}");
 }
 
 #[test]

@@ -185,6 +185,8 @@ fn there_is_a_manual_page_for_every_command() {
     for command in COMMANDS {
         assert!(pages.contains(&format!("highwater-{command}.1")), "{command}: {pages:?}");
     }
+    let cargo = std::fs::read_to_string(place.file("pages/man1/cargo-highwater.1")).unwrap();
+    assert!(cargo.starts_with(".TH cargo-highwater 1 ") && cargo.contains("\\-\\-budget FILE"), "{cargo}");
     let report = std::fs::read_to_string(place.file("pages/man1/highwater-report.1")).unwrap();
     assert!(report.contains("Examples:"), "{report}");
     place.write("file", "");

@@ -74,7 +74,7 @@ struct highwater_stats {
 };
 /* Those of all threads; an estimate if only samples are kept. 0, or ENOTSUP if the program is not live. */
 int highwater_global_stats(struct highwater_stats *stats);
-/* Those of the calling thread, whoever allocated the blocks that it frees. Results as above. */
+/* Those of the calling thread. The blocks that it frees count here, whichever thread allocated them. Results as above. */
 int highwater_thread_stats(struct highwater_stats *stats);
 
 /* Records every block from now on into a file, until the program ends or highwater_stop_recording is called. The file is written by the command

@@ -115,7 +115,7 @@ pub use rss::{
 pub use short_name::short_name;
 pub use sink::EventSink;
 pub use sites::Sites;
-pub use snapshot::{AddressSpace, Snapshot, Source, SourceKind, grouped, program_name};
+pub use snapshot::{AddressSpace, ENDED_EARLY, Snapshot, Source, SourceKind, grouped, program_name};
 pub use spacing::SampleSpacing;
 pub use stack_numbers::{StackNumbers, TooManyCalls, Trie};
 pub use stacks::{ColumnRange, Frame, Module, Resolution, StackNode, StackTable};

@@ -15,6 +15,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// How a [note](Source::notes) begins that says that a recording ended before its program did, although no user asked for that.
+pub const ENDED_EARLY: &str = "recording ended at ";
+
 /// Where a recording or snapshot comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {

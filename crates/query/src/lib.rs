@@ -85,6 +85,7 @@ mod source_lines;
 mod stacks;
 mod teardown;
 mod timeline;
+mod toml;
 mod tree;
 mod tree_stacks;
 #[cfg(test)]
@@ -129,6 +130,7 @@ pub use source_lines::{
     LineChange, LineFigures, SourceLineAnswer, SourceLinesAnswer, names_file, source_changes, source_lines,
 };
 pub use timeline::{GaugeAnswer, LiveSpans, MarkAnswer, TimelineAnswer, TimelineEffort, timeline};
+pub use toml::{BadToml, parse_toml};
 pub use tree::{FocusAnswer, LeftOutNodes, TreeAnswer, TreeOptions, focus, tree};
 
 /// A window in an answer.

@@ -17,10 +17,15 @@ pub fn children_folder(output: &Path) -> PathBuf {
     output.with_extension("children")
 }
 
-/// The recordings of the children of the program whose recording is `output`.
+/// The recordings of the children of the program whose recording is `output`. The recorder makes no links, so none is followed: a link may lead anywhere.
 pub fn children_of(output: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(children_folder(output)) else { return Vec::new() };
-    entries.flatten().map(|entry| entry.path()).filter(|path| is_ours(path)).collect()
+    let folder = children_folder(output);
+    if !std::fs::symlink_metadata(&folder).is_ok_and(|about| about.is_dir()) {
+        return Vec::new();
+    }
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    files.map(|entry| entry.path()).filter(|path| is_ours(path)).collect()
 }
 
 /// Removes these recordings: for a new recording that replaces another, whose children's recordings are removed too.
@@ -115,6 +120,19 @@ mod tests {
         {
             assert_eq!(is_ours(Path::new(name)), ours, "{name}");
         }
+    }
+
+    #[test]
+    fn links_in_the_folder_or_in_its_place_are_no_children() {
+        let root = std::env::temp_dir().join(format!("highwater-children-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("app.children")).unwrap();
+        std::fs::write(root.join("app.children/1-a.hw"), "").unwrap();
+        std::fs::write(root.join("secret.hw"), "").unwrap();
+        std::os::unix::fs::symlink("../secret.hw", root.join("app.children/2-b.hw")).unwrap();
+        std::os::unix::fs::symlink("app.children", root.join("other.children")).unwrap();
+        assert_eq!(children_of(&root.join("app.hw")), [root.join("app.children/1-a.hw")]);
+        assert_eq!(children_of(&root.join("other.hw")), [PathBuf::new(); 0]);
+        std::fs::remove_dir_all(root).unwrap();
     }
 
     #[test]

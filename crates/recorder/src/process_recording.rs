@@ -16,8 +16,8 @@ use crate::rings::RingReader;
 use crate::stream::{ClosingStream, Sent, Stream, Streaming};
 use highwater_clock::Counter;
 use highwater_model::{
-    AddressLedger, AddressSpace, Anomaly, Applied, Catalog, Event, EventKind, FrameId, Heap, Nanos, PlainEvent,
-    Snapshot, Source, StackId, Tag, TagId, ThreadId, Totals,
+    AddressLedger, AddressSpace, Anomaly, Applied, Catalog, ENDED_EARLY, Event, EventKind, FrameId, Heap, Nanos,
+    PlainEvent, Snapshot, Source, StackId, Tag, TagId, ThreadId, Totals,
 };
 use highwater_session::PerfMapFile;
 use highwater_session::SessionMemory;
@@ -601,7 +601,7 @@ impl ProcessRecording {
 /// The note in a recording about its early end.
 fn about_end(reason: Reason, at: Nanos) -> String {
     match reason {
-        Reason::Filter => format!("recording ended at {at}, when the program installed a seccomp filter"),
-        reason => format!("recording ended at {at}: {}", highwater_session::reason_in_words(reason)),
+        Reason::Filter => format!("{ENDED_EARLY}{at}, when the program installed a seccomp filter"),
+        reason => format!("{ENDED_EARLY}{at}: {}", highwater_session::reason_in_words(reason)),
     }
 }

@@ -1,5 +1,6 @@
 //! A verdict for the services that run tests: JUnit's XML, annotations of GitHub Actions, GitLab's code quality report.
 
+use super::incomplete::Incomplete;
 use super::text::{figure, sentence, what};
 use super::{JudgedLimit, JudgedProcess, Limits, Verdict};
 use crate::print::bytes::counted;
@@ -70,49 +71,85 @@ fn xml(text: &str) -> String {
     escaped
 }
 
-/// JUnit's XML: a suite for each process, a test case for each limit.
+/// A name that is not used yet: the second process of a program, or the second limit of a kind, gets a number.
+fn numbered(used: &mut FxHashMap<String, usize>, name: &str) -> String {
+    let count = used.entry(name.to_owned()).or_default();
+    *count += 1;
+    if *count == 1 { name.to_owned() } else { format!("{name} ({count})") }
+}
+
+/// A test case: `outcome` is its failure or error.
+fn test_case(class: &str, name: &str, outcome: Option<(&str, String, String)>) -> String {
+    let (class, name) = (xml(class), xml(name));
+    let outcome = outcome.map_or_else(String::new, |(tag, message, story)| {
+        format!("\n      <{tag} message=\"{}\">{}</{tag}>\n    ", xml(&message), xml(&story))
+    });
+    format!("    <testcase classname=\"{class}\" name=\"{name}\">{outcome}</testcase>\n")
+}
+
+/// A suite of test cases, with the number of its tests, failures and errors.
+#[derive(Default)]
+struct Suite {
+    cases: String,
+    /// Tests, failures, errors.
+    counts: [usize; 3],
+}
+
+impl Suite {
+    fn add(&mut self, class: &str, name: &str, outcome: Option<(&str, String, String)>) {
+        let kind = outcome.as_ref().map(|(tag, ..)| if *tag == "failure" { 1 } else { 2 });
+        self.counts[0] += 1;
+        kind.into_iter().for_each(|kind| self.counts[kind] += 1);
+        self.cases.push_str(&test_case(class, name, outcome));
+    }
+
+    fn render(&self, name: &str, output: &str) -> String {
+        let [tests, failures, errors] = self.counts;
+        let (name, output) = (xml(name), xml(output));
+        let output = if output.is_empty() { output } else { format!("    <system-out>{output}</system-out>\n") };
+        format!(
+            "  <testsuite name=\"{name}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\">\n{}{output}  </testsuite>\n",
+            self.cases
+        )
+    }
+}
+
+/// JUnit's XML: a suite for each process, a test case for each limit. Names stay the same from run to run: they have no process ids and no figures.
 pub fn junit(file: &FileVerdict<'_>, verdict: Option<&Verdict>) -> String {
-    let mut suites = String::new();
-    let path = file.path.display().to_string();
-    let (mut tests, mut failures, mut errors) = (1, 0, 0);
-    let is_sound = file.problems.is_empty();
-    failures += usize::from(!is_sound);
-    let _ = writeln!(
-        suites,
-        "  <testsuite name=\"{}\" tests=\"1\" failures=\"{failures}\" errors=\"0\">\n    <testcase classname=\"highwater\" name=\"the file is sound\">",
-        xml(&path)
-    );
-    if !is_sound {
-        let text = file.problems.join("\n");
-        let _ = writeln!(suites, "      <failure message=\"{}\">{}</failure>", xml(&file.problems[0]), xml(&text));
-    }
-    suites.push_str("    </testcase>\n  </testsuite>\n");
-    for process in verdict.iter().flat_map(|verdict| &verdict.processes) {
-        let number = |outcome| process.checks.iter().filter(|one| one.checked.outcome == outcome).count();
-        let (broken, unknown) = (number(Outcome::Broken), number(Outcome::NotKnown));
-        (tests, failures, errors) = (tests + process.checks.len(), failures + broken, errors + unknown);
-        let _ = writeln!(
-            suites,
-            "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{broken}\" errors=\"{unknown}\">",
-            xml(&process.name()),
-            process.checks.len()
-        );
-        for one in &process.checks {
-            let name = format!("{} ≤ {}", what(&one.checked), figure(one.checked.unit, one.checked.allowed));
-            let class = format!("highwater.{}", process.program);
-            let _ = write!(suites, "    <testcase classname=\"{}\" name=\"{}\">", xml(&class), xml(&name));
-            let (message, story) = (xml(&sentence(&one.checked)), xml(&story(process, one)));
-            suites.push_str(&match one.checked.outcome {
-                Outcome::Kept => String::new(),
-                Outcome::Broken => format!("\n      <failure message=\"{message}\">{story}</failure>\n    "),
-                Outcome::NotKnown => format!("\n      <error message=\"{message}\">{story}</error>\n    "),
-            });
-            suites.push_str("</testcase>\n");
+    let mut own = Suite::default();
+    let problem = file.problems.first().map(|first| ("failure", first.clone(), file.problems.join("\n")));
+    own.add("highwater", "the file is sound", problem);
+    let mut suites = Vec::new();
+    let mut output = String::new();
+    if let Some(verdict) = verdict {
+        let lines: Vec<String> = verdict.incomplete.iter().map(Incomplete::sentence).collect();
+        let missing = lines.first().map(|first| ("error", first.clone(), lines.join("\n")));
+        own.add("highwater", "everything with a limit is recorded", missing);
+        let unused = verdict.unused().map(|one| format!("unused suppression: {}", one.suppression));
+        output = verdict.taken().chain(unused).collect::<Vec<_>>().join("\n");
+        let mut programs = FxHashMap::default();
+        for process in &verdict.processes {
+            let program = numbered(&mut programs, &process.program);
+            let (mut suite, mut names) = (Suite::default(), FxHashMap::default());
+            for one in &process.checks {
+                let tag = match one.checked.outcome {
+                    Outcome::Kept => None,
+                    Outcome::Broken => Some("failure"),
+                    Outcome::NotKnown => Some("error"),
+                };
+                let outcome = tag.map(|tag| (tag, sentence(&one.checked), story(process, one)));
+                suite.add(&format!("highwater.{program}"), &numbered(&mut names, &what(&one.checked)), outcome);
+            }
+            suites.push((program, suite));
         }
-        suites.push_str("  </testsuite>\n");
     }
+    let path = file.path.display().to_string();
+    let mut text = own.render(&path, &output);
+    suites.iter().for_each(|(name, suite)| text.push_str(&suite.render(name, "")));
+    let sum = |kind: usize| own.counts[kind] + suites.iter().map(|(_, suite)| suite.counts[kind]).sum::<usize>();
+    let (tests, failures, errors) = (sum(0), sum(1), sum(2));
     format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"highwater\" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\">\n{suites}</testsuites>\n"
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"highwater\" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\">\n{text}</testsuites>\n"
     )
 }
 
@@ -137,6 +174,15 @@ pub fn github(file: &FileVerdict<'_>, verdict: Option<&Verdict>) -> String {
         let text = escaped(&story(process, one), false);
         let _ =
             writeln!(lines, "::error {}title={}::{}", place.unwrap_or_default(), printable(&title), printable(&text));
+    }
+    for one in &verdict.incomplete {
+        let (title, text) = (escaped("highwater: incomplete", true), escaped(&one.sentence(), false));
+        let _ = writeln!(lines, "::error title={title}::{}", printable(&text));
+    }
+    // One annotation: GitHub shows ten of a kind.
+    let taken: Vec<String> = verdict.taken().collect();
+    if !taken.is_empty() {
+        let _ = writeln!(lines, "::notice title=highwater::{}", printable(&escaped(&taken.join("\n"), false)));
     }
     for one in verdict.unused() {
         let text = printable(&format!("unused suppression: {}", one.suppression));
@@ -170,11 +216,16 @@ pub fn gitlab(file: &FileVerdict<'_>, verdict: Option<&Verdict>, limits: Option<
     for problem in &file.problems {
         entries.push(entry("highwater/sound", problem, problem.clone(), None, file.path));
     }
+    let of_budget = limits.and_then(|limits| limits.path.as_deref());
+    for one in verdict.iter().flat_map(|verdict| &verdict.incomplete) {
+        let other = one.path.as_deref().or(of_budget).unwrap_or(file.path);
+        entries.push(entry("highwater/incomplete", &one.program, one.sentence(), None, other));
+    }
     for (process, one) in verdict.iter().flat_map(|verdict| verdict.failed()) {
         let name = format!("highwater/{}", one.checked.limit.key());
         let site = one.checked.sites.first().map(|site| site.key.as_str()).unwrap_or_default();
         let identity = format!("{}\n{}\n{site}", process.program, one.checked.part);
-        let other = limits.and_then(|limits| limits.path.as_deref()).unwrap_or(&process.path);
+        let other = of_budget.unwrap_or(&process.path);
         entries.push(entry(&name, &identity, story(process, one), place_of(one), other));
     }
     entries.into()

@@ -1,12 +1,14 @@
 //! Budgets on the command line: the options that `check` and `record` share, and the verdict on a program and its children.
 
 pub mod ci;
+pub mod incomplete;
 pub mod text;
 
 use crate::failure::{Failure, reason};
 use crate::naming::NameArgs;
 use crate::open::{self, OnDamage, Opened};
-use crate::output::warn;
+use crate::permitted;
+use crate::print::bytes::{bytes, counted};
 use crate::print::site_line::SiteLine;
 use crate::print::text::shell_word;
 use crate::process_files::recordings_of_children;
@@ -14,12 +16,12 @@ use clap::Args;
 use highwater_model::StackId;
 use highwater_query::budget::{
     Allowance, BudgetFile, BudgetPart, CheckedLimit, ImpossibleLimit, LimitKind, MOST_BUDGET_BYTES, Outcome, PartSpan,
-    Suppressed, Suppression, Suppressions, comparable, judge, judge_against, parse_suppressions,
+    Suppressed, Suppressions, comparable, count_suppressed, judge, judge_against, parse_suppressions,
 };
 use highwater_query::{Filter, Query};
+use incomplete::{Incomplete, missing_in};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -95,7 +97,9 @@ pub struct Limits {
     pub path: Option<PathBuf>,
     /// The limits of the command line, for every program.
     parts: Vec<BudgetPart>,
-    suppressions: Vec<Suppression>,
+    /// The filters of the command line: those of its limits, and of the comparison with earlier runs.
+    filters: Vec<Filter>,
+    suppressions: Suppressions,
     baselines: Vec<PathBuf>,
     allowance: Allowance,
 }
@@ -119,7 +123,18 @@ pub struct JudgedLimit {
     /// Its sites as lines for people.
     pub lines: Vec<SiteLine>,
     /// The same for all processes that have the same limit.
-    key: (String, String, LimitKind),
+    key: (LimitOrigin, LimitKind),
+}
+
+/// Where a limit is written. Two parts may have the same name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum LimitOrigin {
+    /// A part of the file: in the limits of a program, or of all others.
+    File { program: Option<String>, part: usize },
+    /// A part of the command line.
+    Options { part: usize },
+    /// Earlier runs.
+    Baseline,
 }
 
 /// The verdict on a program and its children.
@@ -129,6 +144,8 @@ pub struct Verdict {
     pub processes: Vec<JudgedProcess>,
     /// What suppressions took out.
     pub suppressed: Vec<Suppressed>,
+    /// What the verdict does not cover; with any of it, the budget is not kept.
+    pub incomplete: Vec<Incomplete>,
 }
 
 impl BudgetArgs {
@@ -155,27 +172,32 @@ impl BudgetArgs {
     /// Reads the files and checks that the limits are possible; `None` if there are no limits.
     pub fn read(&self) -> Result<Option<Limits>, Failure> {
         if !self.is_any() {
-            return match (self.suppressions.is_empty(), self.filters.is_empty()) {
-                (true, true) => Ok(None),
-                (false, _) => {
-                    Err(Failure::Usage("--suppressions is given, and no limit that it applies to".to_owned()))
-                }
-                (true, false) => Err(Failure::Usage("--in is given, and no limit that it applies to".to_owned())),
+            let unused = [("--suppressions", !self.suppressions.is_empty()), ("--in", !self.filters.is_empty())];
+            return match unused.into_iter().find(|(_, is_given)| *is_given) {
+                None => Ok(None),
+                Some((option, _)) => Err(Failure::Usage(format!("{option} is given, and no limit that it applies to"))),
             };
+        }
+        if !self.filters.is_empty() && self.baseline.is_empty() && self.limits().next().is_none() {
+            let line =
+                "--in is given, and no limit of the command line that it applies to; in a file, parts have filters";
+            return Err(Failure::Usage(line.to_owned()));
         }
         let mut limits = Limits { allowance: self.allow.unwrap_or_default(), ..Limits::default() };
         if let Some(path) = &self.budget {
             limits.file = BudgetFile::parse(&read_text(path)?).map_err(|bad| Failure::in_file(path, bad))?;
             let folder = path.parent().unwrap_or(Path::new(""));
-            for name in &limits.file.suppression_files {
-                limits.suppressions.extend(suppressions_of(&folder.join(name))?);
+            for name in limits.file.suppression_files.clone() {
+                limits.suppress(&folder.join(name))?;
             }
+            let added = limits.suppressions.add(std::mem::take(&mut limits.file.suppressions));
+            added.map_err(|many| Failure::in_file(path, many))?;
             limits.path = Some(path.clone());
         }
         limits.parts = self.parts().map_err(|why| Failure::Usage(why.to_string()))?;
-        limits.suppressions.extend(limits.file.suppressions.iter().cloned());
+        limits.filters.clone_from(&self.filters);
         for path in &self.suppressions {
-            limits.suppressions.extend(suppressions_of(path)?);
+            limits.suppress(path)?;
         }
         limits.baselines.clone_from(&self.baseline);
         Ok(Some(limits))
@@ -199,7 +221,7 @@ impl BudgetArgs {
 
 fn read_text(path: &Path) -> Result<String, Failure> {
     let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MOST_BUDGET_BYTES + 1).read_to_string(&mut text));
+    let read = permitted::open(path).and_then(|file| file.take(MOST_BUDGET_BYTES + 1).read_to_string(&mut text));
     read.map_err(|error| Failure::in_file(path, format_args!("cannot read: {}", reason(&error))))?;
     if text.len() as u64 > MOST_BUDGET_BYTES {
         return Err(Failure::in_file(path, "it is longer than 1 MiB"));
@@ -207,28 +229,35 @@ fn read_text(path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn suppressions_of(path: &Path) -> Result<Vec<Suppression>, Failure> {
-    parse_suppressions(&read_text(path)?).map_err(|bad| Failure::in_file(path, bad))
-}
-
 impl Limits {
+    /// Adds the suppressions of a file.
+    fn suppress(&mut self, path: &Path) -> Result<(), Failure> {
+        let all = parse_suppressions(&read_text(path)?).map_err(|bad| Failure::in_file(path, bad))?;
+        self.suppressions.add(all).map_err(|many| Failure::in_file(path, many))
+    }
+
     /// Judges the recording of a program, and those of its children.
     pub fn judge(&self, path: &Path, names: &NameArgs) -> Result<Verdict, Failure> {
-        let mut suppressions = Suppressions::new(self.suppressions.iter().cloned());
+        let mut suppressions = self.suppressions.clone();
         let baselines = self.baselines(path, names)?;
         let mut verdict = Verdict::default();
         let mut programs = BTreeSet::new();
         for path in [path.to_owned()].into_iter().chain(recordings_of_children(path)) {
             let opened = open::open(&path, OnDamage::Warn)?;
             let process = self.judge_process(&opened, names, &baselines, &mut suppressions)?;
+            if !process.checks.is_empty() {
+                let missing = missing_in(&opened)?;
+                let lacks = |why| Incomplete::recording(&process.program, &path, why);
+                verdict.incomplete.extend(missing.into_iter().map(lacks));
+            }
             programs.insert(process.program.clone());
             if !process.checks.is_empty() {
                 verdict.processes.push(process);
             }
         }
-        for name in self.file.programs.keys().filter(|name| !programs.contains(*name)) {
-            warn(&format!("the budget has limits for '{name}', and no recorded process has this name"));
-        }
+        let ran: Vec<&str> = programs.iter().map(String::as_str).collect();
+        let never_ran = self.file.programs.keys().filter(|name| !programs.contains(*name));
+        verdict.incomplete.extend(never_ran.map(|name| Incomplete::program(name, &ran)));
         verdict.leave_out_absent();
         verdict.suppressed = suppressions.taken().to_vec();
         Ok(verdict)
@@ -243,19 +272,30 @@ impl Limits {
     ) -> Result<JudgedProcess, Failure> {
         let source = opened.source();
         let naming = names.of(opened)?;
-        let section = if self.file.programs.contains_key(&source.program) { source.program.as_str() } else { "" };
-        let parts: Vec<BudgetPart> = self.file.of(&source.program).iter().chain(&self.parts).cloned().collect();
+        let section = self.file.programs.contains_key(&source.program).then(|| source.program.clone());
+        let of_file = self.file.of(&source.program);
+        let parts: Vec<BudgetPart> = of_file.iter().chain(&self.parts).cloned().collect();
+        let origin = |part: usize| match part.checked_sub(of_file.len()) {
+            None => LimitOrigin::File { program: section.clone(), part },
+            Some(part) => LimitOrigin::Options { part },
+        };
         let known: Vec<Query> = baselines.get(&source.program).into_iter().flatten().cloned().collect();
         let known: Vec<Query> =
             known.into_iter().filter(|known| comparable(source, known.history.source()).is_ok()).collect();
         let checks = opened.ask_history(|history, work| {
             let query = Query { naming: naming.clone(), ..Query::new(Arc::clone(history)) };
-            let mut checks = if parts.is_empty() { Vec::new() } else { judge(&query, &parts, suppressions, work)? };
-            checks.extend(judge_against(&query, &known, self.allowance, suppressions, work)?);
+            if parts.is_empty() && known.is_empty() {
+                return Ok(Vec::new());
+            }
+            count_suppressed(&query, suppressions, work)?;
+            let judged = judge(&query, &parts, suppressions, work)?.into_iter().enumerate();
+            let mut checks: Vec<_> = judged.map(|(part, checks)| (origin(part), checks)).collect();
+            let compared = judge_against(&query, &known, &self.filters, self.allowance, suppressions, work)?;
+            checks.push((LimitOrigin::Baseline, compared));
             Ok(checks)
         })?;
-        let judged = |checked: CheckedLimit| JudgedLimit {
-            key: (section.to_owned(), checked.part.clone(), checked.limit),
+        let judged = |origin: LimitOrigin, checked: CheckedLimit| JudgedLimit {
+            key: (origin, checked.limit),
             lines: checked
                 .sites
                 .iter()
@@ -267,7 +307,11 @@ impl Limits {
             path: opened.path().to_owned(),
             program: source.program.clone(),
             pid: if (source.pid as i64) < 0 { 0 } else { source.pid },
-            checks: checks.into_iter().map(judged).collect(),
+            checks: checks
+                .into_iter()
+                .flat_map(|(origin, checks)| checks.into_iter().map(move |checked| (origin.clone(), checked)))
+                .map(|(origin, checked)| judged(origin, checked))
+                .collect(),
         })
     }
 
@@ -286,6 +330,10 @@ impl Limits {
             let children = recordings_of_children(baseline).into_iter().map(|child| open::open(&child, OnDamage::Warn));
             for opened in [Ok(main)].into_iter().chain(children) {
                 let opened = opened?;
+                if let Some(missing) = missing_in(&opened)?.first() {
+                    let line = format_args!("cannot be a baseline: {missing}");
+                    return Err(Failure::in_file(opened.path(), line));
+                }
                 let naming = names.of(&opened)?;
                 let query = Query { naming, ..Query::new(Arc::clone(opened.history()?)) };
                 found.entry(opened.source().program.clone()).or_default().push(query);
@@ -319,9 +367,23 @@ impl Verdict {
         self.all().filter(|(_, one)| one.checked.outcome != Outcome::Kept)
     }
 
-    /// True if every limit is kept.
+    /// True if every limit is kept, by a whole recording.
     pub fn is_kept(&self) -> bool {
-        self.failed().next().is_none()
+        self.failed().next().is_none() && self.incomplete.is_empty()
+    }
+
+    /// Notes what a recording lacks, unless that is known from its file.
+    pub fn lacks(&mut self, missing: Incomplete) {
+        if missing.path.is_none() || self.incomplete.iter().all(|known| known.path != missing.path) {
+            self.incomplete.push(missing);
+        }
+    }
+
+    /// What suppressions took out, one line each.
+    pub fn taken(&self) -> impl Iterator<Item = String> {
+        self.suppressed.iter().filter(|one| one.used).map(|one| {
+            format!("suppressed: {} in {} by {}", bytes(one.bytes), counted(one.blocks, "block"), one.suppression)
+        })
     }
 
     /// The suppressions that took nothing out.
@@ -354,6 +416,7 @@ impl Verdict {
             "failed": self.failed().count(),
             "processes": processes,
             "suppressed": self.suppressed,
+            "incomplete": self.incomplete.iter().map(Incomplete::document).collect::<Vec<_>>(),
         })
     }
 }

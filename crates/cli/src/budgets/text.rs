@@ -59,29 +59,32 @@ pub fn render(verdict: &Verdict, paint: Paint, width: Option<usize>) -> String {
         text.push_str(&table(process, width).render(paint, width));
         text.push_str(&notes(process, paint));
     }
-    let taken: Vec<_> = verdict.suppressed.iter().filter(|one| one.used).collect();
     let unused: Vec<_> = verdict.unused().collect();
     if !verdict.suppressed.is_empty() {
         text.push('\n');
     }
-    for one in taken {
-        let blocks = counted(one.blocks, "block");
-        text.push_str(&printable(&format!("suppressed: {} in {blocks} by {}", bytes(one.bytes), one.suppression)));
-        text.push('\n');
-    }
+    verdict.taken().for_each(|line| text.push_str(&format!("{}\n", printable(&line))));
     for one in unused {
         let mark = paint.paint(Style::Yellow, "unused suppression:");
         text.push_str(&format!("{mark} {}\n", printable(&one.suppression)));
     }
+    if !verdict.incomplete.is_empty() {
+        text.push('\n');
+    }
+    for one in &verdict.incomplete {
+        let mark = paint.paint(Style::Red, "incomplete:");
+        text.push_str(&format!("{mark} {}\n", printable(&one.sentence())));
+    }
     let (all, failed) = (verdict.all().count() as u64, verdict.failed().count() as u64);
-    let line = match (all, failed) {
-        (0, _) => "No process has a limit.".to_owned(),
-        (1, 0) => "The limit is kept.".to_owned(),
-        (_, 0) => format!("All {} limits are kept.", count(all)),
-        (_, 1) => format!("1 of {} is not kept.", counted(all, "limit")),
+    let line = match (all, failed, verdict.incomplete.is_empty()) {
+        (0, ..) => "No limit was checked.".to_owned(),
+        (_, 0, false) => "The limits are kept by what was recorded, but that is incomplete.".to_owned(),
+        (1, 0, true) => "The limit is kept.".to_owned(),
+        (_, 0, true) => format!("All {} limits are kept.", count(all)),
+        (_, 1, _) => format!("1 of {} is not kept.", counted(all, "limit")),
         _ => format!("{} of {} are not kept.", count(failed), counted(all, "limit")),
     };
-    let style = if failed == 0 { Style::Green } else { Style::Red };
+    let style = if verdict.is_kept() { Style::Green } else { Style::Red };
     text.push_str(&format!("\n{}\n", paint.paint(style, &line)));
     text
 }

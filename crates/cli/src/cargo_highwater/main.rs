@@ -1,7 +1,7 @@
 //! `cargo highwater`: builds with cargo, and records the program, the tests or the benchmarks.
 //!
 //! Cargo looks for a program of this name. It runs what cargo runs, in the same way: cargo itself starts the right executables, with their arguments, folders and variables, by way of
-//! its *runner*, and the runner is this program, which starts `highwater record`. Only the standard library: all else is `highwater`, beside this program or on the path.
+//! its *runner*, and the runner is this program, which starts `highwater record`. All else is `highwater`, beside this program or on the path.
 
 mod elf;
 mod options;
@@ -9,33 +9,14 @@ mod options;
 use options::{Options, Task};
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-const HELP: &str = "\
-Builds with cargo, and records the memory of the program, the tests or the benchmarks
-
-Usage: cargo highwater run   [OPTIONS] [CARGO'S OPTIONS] [-- ARGUMENTS]
-       cargo highwater test  [OPTIONS] [CARGO'S OPTIONS] [-- ARGUMENTS]
-       cargo highwater bench [OPTIONS] [CARGO'S OPTIONS] [-- ARGUMENTS]
-
-Options:
-      --view               Open the viewer afterwards (run)
-  -o, --output FILE        The recording (run) [default: NAME.hw in the folder 'highwater' of cargo's target directory]
-      --budget FILE, --baseline FILE, --allow SHARE, --suppressions FILE, --in FILTER, --each MARK, --max-…
-                           Limits: see 'highwater record --help'
-      --sample BYTES, --free-stacks, --no-children, --rss-every TIME
-                           As for 'highwater record'
-
-All other options are cargo's: --release, --package, --bin, --example, --features, names of tests … Exit codes are those of cargo; a broken limit is a failure.
-Tests in documentation are not recorded.
-
-Examples:
-  cargo highwater run --release -- input.txt
-  cargo highwater test --budget highwater.toml parser::
-  cargo highwater bench --bench queries --view
-";
+/// Also the manual page, which `highwater man` writes.
+const HELP: &str = include_str!("help.txt");
 
 /// Set by cargo's caller for the runner.
 const PASSED_ON: &str = "HIGHWATER_CARGO_OPTIONS";
@@ -60,7 +41,11 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         "-V" | "--version" => {
-            println!("cargo-highwater {}", env!("CARGO_PKG_VERSION"));
+            let commit = match env!("HIGHWATER_COMMIT") {
+                "" => String::new(),
+                commit => format!(" ({commit})"),
+            };
+            println!("cargo-highwater {}{commit}", env!("CARGO_PKG_VERSION"));
             return ExitCode::SUCCESS;
         }
         _ => Options::read(&words).and_then(|options| call_cargo(&options)),
@@ -127,9 +112,12 @@ fn run_recorded(words: &[OsString]) -> Result<ExitCode, String> {
     }
     let status = record.status().map_err(cannot)?;
     if file.exists() {
-        return Err(cannot(Command::new(&highwater).arg("view").arg(&file).exec()));
+        // Ctrl-C ends the viewer. The exit code is that of the program and its limits all the same.
+        let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::new(AtomicBool::new(false)));
+        Command::new(&highwater).arg("view").arg(&file).status().map_err(cannot)?;
     }
-    Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    Ok(ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
 
 /// `highwater`, beside this program, or on the path.
@@ -157,7 +145,11 @@ fn recording_of(program: &Path) -> Result<PathBuf, String> {
     while folder.and_then(Path::file_name).is_some_and(|name| kinds.contains(&name)) {
         folder = folder.and_then(Path::parent);
     }
-    let target = folder.and_then(Path::parent).ok_or("cargo's target directory is not known")?;
+    let of_profiles = folder.and_then(Path::parent).ok_or("cargo's target directory is not known")?;
+    // With '--target' the folders of profiles are in one of that name. Cargo keeps this file in the directory itself.
+    let is_target = |folder: &&Path| folder.join(".rustc_info.json").exists();
+    let above = of_profiles.parent().filter(is_target).filter(|_| !is_target(&of_profiles));
+    let target = above.unwrap_or(of_profiles);
     let folder = target.join("highwater");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     Ok(folder.join(format!("{name}.hw")))

@@ -75,6 +75,11 @@ impl Options {
                         for 'highwater view'"
                 .to_owned());
         }
+        if options.task == Task::Bench && options.output.is_some() {
+            return Err("benchmarks may be several programs, and -o names one recording: each has its own in the folder 'highwater' of \
+                        cargo's target directory"
+                .to_owned());
+        }
         Ok(options)
     }
 }
@@ -114,6 +119,8 @@ mod tests {
         assert!(read("build").unwrap_err().contains("'build'"));
         assert!(read("run --budget").unwrap_err().contains("--budget needs a value"));
         assert!(read("test --view").unwrap_err().contains("several programs"));
+        assert!(read("bench -o x.hw").unwrap_err().contains("several programs"));
+        assert!(read("bench --view").unwrap().view);
         assert!(read("").unwrap_err().contains("missing"));
     }
 }

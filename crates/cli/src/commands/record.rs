@@ -2,6 +2,7 @@
 
 mod attached;
 
+use crate::budgets::incomplete::Incomplete;
 use crate::budgets::{BudgetArgs, Limits, text as budget_text};
 use crate::commands::connect::{cannot_connect, wait_for as wait_for_listener};
 use crate::failure::{Failure, reason};
@@ -226,7 +227,7 @@ impl Record {
             // Recording has ended, but the program goes on: we still wait for it, to exit as it does.
             None => wait_for(&mut child, &signals).map_err(|error| Failure::fault(reason(&error)))?,
         };
-        let is_kept = self.is_budget_kept(limits.as_ref(), file.as_ref(), &outcome.finished, output.width);
+        let is_kept = self.is_budget_kept(limits.as_ref(), file.as_ref(), &outcome, output.width);
         end_like(status)?;
         if is_sent && !self.is_stream_kept(&outcome.finished) {
             return Err(Failure::StreamNotKept);
@@ -261,7 +262,7 @@ impl Record {
         &self,
         limits: Option<&Limits>,
         file: Option<&RecordingFile>,
-        finished: &[Finished],
+        outcome: &RecordingOutcome,
         width: Option<usize>,
     ) -> bool {
         let Some(limits) = limits else { return true };
@@ -270,11 +271,19 @@ impl Record {
             return false;
         };
         match limits.judge(&file.path, &self.names) {
-            Ok(verdict) => {
+            Ok(mut verdict) => {
+                for problem in &outcome.problems {
+                    verdict.lacks(Incomplete { program: String::new(), path: None, why: problem.clone() });
+                }
+                for one in &outcome.finished {
+                    if let (Some(path), Err(error)) = (&one.path, &one.written) {
+                        let why = format!("recording stopped: {}", reason(error));
+                        verdict.lacks(Incomplete::recording(&one.about.name(), path, why));
+                    }
+                }
                 let text = budget_text::render(&verdict, Paint::for_stderr(), width);
                 let _ = write!(std::io::stderr(), "{text}");
-                // What a recording lacks may have broken a limit.
-                verdict.is_kept() && finished.iter().all(|one| one.written.is_ok())
+                verdict.is_kept()
             }
             Err(failure) => {
                 failure.line().into_iter().for_each(say);

@@ -4,6 +4,7 @@ use super::judge::{CheckedLimit, Judge, MOST_SITES, Outcome, Unknown};
 use super::limits::{BudgetPart, BudgetUnit, LimitKind, PartSpan, WHOLE_SHARE};
 use super::suppressions::Suppressions;
 use crate::error::QueryError;
+use crate::filter::Filter;
 use crate::grouping::RowAmount;
 use crate::query::Query;
 use highwater_model::diff::pair_rows;
@@ -77,10 +78,11 @@ pub fn comparable(run: &Source, baseline: &Source) -> Result<(), String> {
     Ok(())
 }
 
-/// Compares a run with earlier ones of the same program. They must be [`comparable`].
+/// Compares a run with earlier ones of the same program, as far as filters select their blocks. They must be [`comparable`].
 pub fn judge_against(
     query: &Query,
     baselines: &[Query],
+    filters: &[Filter],
     allowance: Allowance,
     suppressions: &mut Suppressions,
     work: &Work<'_>,
@@ -88,33 +90,41 @@ pub fn judge_against(
     if baselines.is_empty() {
         return Ok(Vec::new());
     }
-    COMPARED.into_iter().map(|kind| against(query, baselines, kind, allowance, suppressions, work)).collect()
+    let whole =
+        BudgetPart { name: String::new(), filters: filters.to_vec(), span: PartSpan::Whole, limits: Vec::new() };
+    COMPARED.into_iter().map(|kind| against(query, baselines, &whole, kind, allowance, suppressions, work)).collect()
 }
 
 fn against(
     query: &Query,
     baselines: &[Query],
+    part: &BudgetPart,
     kind: LimitKind,
     allowance: Allowance,
     suppressions: &mut Suppressions,
     work: &Work<'_>,
 ) -> Result<CheckedLimit, QueryError> {
-    let part = BudgetPart { name: String::new(), filters: Vec::new(), span: PartSpan::Whole, limits: Vec::new() };
-    let mut checked = CheckedLimit::not_measured(kind, "against earlier runs".to_owned(), 0, query.is_sampled());
-    let mut figure_of = |query: &Query| match Judge::new(query, suppressions, work).figure(&part, kind) {
+    let words = [part.in_words(), "against earlier runs".to_owned()];
+    let words: Vec<String> = words.into_iter().filter(|words| !words.is_empty()).collect();
+    let mut checked = CheckedLimit::not_measured(kind, words.join(" "), 0, query.is_sampled());
+    // What a suppression takes out of an earlier run does not make it used in this one.
+    let mut of_earlier = suppressions.clone();
+    let figure_of = |query: &Query, suppressions: &mut Suppressions| match Judge::new(query, suppressions, work)
+        .figure(part, kind)
+    {
         Ok(figure) => Ok(Ok(figure)),
         Err(Unknown::Error(QueryError::Cancelled)) => Err(QueryError::Cancelled),
         Err(Unknown::Error(error)) => Ok(Err(error.to_string())),
         Err(Unknown::Absent(why)) => Ok(Err(why)),
     };
-    let own = match figure_of(query)? {
+    let own = match figure_of(query, suppressions)? {
         Ok(figure) => figure,
         Err(why) => return Ok(CheckedLimit { why: Some(why), ..checked }),
     };
     let mut range: Option<BaselineRange> = None;
     let mut largest = None;
     for baseline in baselines {
-        let figure = match figure_of(baseline)? {
+        let figure = match figure_of(baseline, &mut of_earlier)? {
             Ok(figure) => figure,
             Err(why) => return Ok(CheckedLimit { why: Some(why), ..checked }),
         };

@@ -14,8 +14,9 @@
 //! ```
 
 use super::limits::{BudgetPart, LimitKind, PartSpan};
-use super::suppressions::Suppression;
+use super::suppressions::{MOST_SUPPRESSIONS, Suppression, TooManySuppressions};
 use crate::filter::Filter;
+use crate::toml::{BadToml, parse_toml};
 use highwater_model::When;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
@@ -26,6 +27,8 @@ use std::fmt;
 pub const MOST_BUDGET_BYTES: u64 = 1 << 20;
 /// More parts are a mistake.
 const MOST_PARTS: usize = 1_000;
+/// The most files of suppressions.
+const MOST_FILES: usize = 100;
 /// How many iterations warm up unless the file says so.
 const WARM_UP: u64 = 1;
 
@@ -53,7 +56,7 @@ impl BudgetFile {
         if text.len() as u64 > MOST_BUDGET_BYTES {
             return Err(BadBudget("it is longer than a budget is".to_owned()));
         }
-        let contents: Contents = basic_toml::from_str(text).map_err(|error| BadBudget(explained(text, &error)))?;
+        let contents: Contents = parse_toml(text).map_err(|error| BadBudget(explained(text, &error)))?;
         let budget = contents.budget.ok_or_else(|| BadBudget("it has no table [budget]".to_owned()))?;
         let file = Self {
             parts: budget.limits.parts(),
@@ -61,6 +64,9 @@ impl BudgetFile {
             suppressions: budget.suppress,
             suppression_files: budget.suppressions,
         };
+        if file.suppression_files.len() > MOST_FILES {
+            return Err(BadBudget(format!("it names more than {MOST_FILES} files of suppressions")));
+        }
         let count = file.parts.len() + file.programs.values().map(Vec::len).sum::<usize>();
         match count {
             0 => Err(BadBudget(format!("it has no limit; such as {} = \"64 MiB\" in [budget]", LimitKind::Peak.key()))),
@@ -161,17 +167,21 @@ fn limit<'de, A: MapAccess<'de>>(map: &mut A, kind: LimitKind) -> Result<(LimitK
 
 fn unknown<E: Error>(key: &str, known: &[&str]) -> E {
     let known = LimitKind::ALL.map(LimitKind::key).into_iter().chain(known.iter().copied());
-    let near =
-        known.clone().map(|name| (distance(key, name), name)).min().filter(|(far, _)| *far <= key.len().max(3) / 3);
-    match near {
-        Some((_, name)) => E::custom(format!("unknown key '{key}'; did you mean '{name}'?")),
+    match nearest(key, known.clone()) {
+        Some(name) => E::custom(format!("unknown key '{key}'; did you mean '{name}'?")),
         None => E::custom(format!("unknown key '{key}'; there are {}", known.collect::<Vec<_>>().join(", "))),
     }
 }
 
+/// The name that a mistyped one may mean.
+pub fn nearest<'a>(mistyped: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = known.into_iter().map(|name| (distance(mistyped, name), name)).min();
+    near.filter(|(far, _)| *far <= mistyped.len().max(3) / 3).map(|(_, name)| name)
+}
+
 /// How many letters must be added, removed, replaced or swapped with the next.
 fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(100).collect(), b.chars().collect());
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(100).collect(), b.chars().take(100).collect());
     let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
     for (i, from) in a.iter().enumerate() {
         let mut row = vec![i + 1];
@@ -237,7 +247,11 @@ from_map!(BudgetTable, "a table of limits", |map| {
             "programs" => own.programs = map.next_value()?,
             "suppressions" => own.suppressions = map.next_value()?,
             _ => {
-                let parsed = map.next_value::<Vec<String>>()?.into_iter().map(|text| Suppression::parse(&text));
+                let texts = map.next_value::<Vec<String>>()?;
+                if texts.len() > MOST_SUPPRESSIONS {
+                    return Err(A::Error::custom(TooManySuppressions));
+                }
+                let parsed = texts.iter().map(|text| Suppression::parse(text));
                 own.suppress = parsed.collect::<Result<_, _>>().map_err(A::Error::custom)?;
             }
         }
@@ -295,8 +309,9 @@ from_map!(PartTable, "a table of limits", |map| {
 });
 
 /// An error with the line of the key that it is about. The parser names the line of the table.
-fn explained(text: &str, error: &basic_toml::Error) -> String {
-    let Some((at, _)) = error.line_col() else { return error.to_string() };
+fn explained(text: &str, error: &BadToml) -> String {
+    let BadToml::Refused(refused) = error else { return error.to_string() };
+    let Some((at, _)) = refused.line_col() else { return error.to_string() };
     let message = error.to_string();
     let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
     let message = message.split(" for key `").next().unwrap_or(message);
@@ -387,6 +402,7 @@ max-allocations = 0
             ("[budget]\nmax-peak = 1.5\n", 2, "a size, a count or a share"),
             ("[budget]\nmax-paek = 1\n[[budget.part]]\nmax-leaked = 0\n", 2, "did you mean 'max-peak'?"),
             ("[budget\n", 1, "expected"),
+            (format!("[budget]\nmax-peak = {}", "[".repeat(100_000)).as_str(), 2, "nested more than"),
         ] {
             let bad = BudgetFile::parse(text).unwrap_err().to_string();
             assert!(bad.starts_with(&format!("line {line}: ")) && bad.contains(part), "{text}: {bad}");
@@ -404,6 +420,14 @@ max-allocations = 0
             ("[[budget.part]]\nfrom = \"start\"\nmeasure = \"x\"\nmax-peak = 5\n", "either"),
             ("[[budget.part]]\nskip = 5\nmax-peak = 5\n", "'each' names no mark"),
             ("[budget]\nmax-peak = 5\nsuppress = [\"leak:\"]\n", "empty"),
+            (
+                format!("[budget]\nmax-peak = 5\nsuppress = [{}]\n", "\"leak:a\", ".repeat(70_000)).as_str(),
+                "more than 1000",
+            ),
+            (
+                format!("[budget]\nmax-peak = 5\nsuppressions = [{}]\n", "\"a\", ".repeat(101)).as_str(),
+                "more than 100 files",
+            ),
         ] {
             let bad = BudgetFile::parse(text).unwrap_err().to_string();
             assert!(bad.contains(part), "{text}: {bad}");

@@ -88,7 +88,7 @@ pub struct CheckedLimit {
     /// Why the figure is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// True if that is because the process never came to the part, or ended before its resident memory was read.
+    /// True if that is because the process never came to the part.
     #[serde(skip)]
     pub is_absent: bool,
     /// True if the figure is an estimate, made of samples.
@@ -172,22 +172,33 @@ struct Span {
     to: Option<String>,
 }
 
-/// Measures the limits of some parts. What suppressions take out at the end of the process is counted in `suppressions`.
+/// Measures the limits of some parts: for each part, its limits.
 pub fn judge(
     query: &Query,
     parts: &[BudgetPart],
     suppressions: &mut Suppressions,
     work: &Work<'_>,
-) -> Result<Vec<CheckedLimit>, QueryError> {
+) -> Result<Vec<Vec<CheckedLimit>>, QueryError> {
     let mut judge = Judge::new(query, suppressions, work);
-    judge.count_suppressed()?;
-    let mut checked = Vec::new();
-    for part in parts {
-        for &(kind, limit) in &part.limits {
-            checked.push(judge.check(part, kind, limit)?);
+    let check = |part: &BudgetPart| -> Result<Vec<CheckedLimit>, QueryError> {
+        part.limits.iter().map(|&(kind, limit)| judge.check(part, kind, limit)).collect()
+    };
+    parts.iter().map(check).collect()
+}
+
+/// Counts what suppressions take out at the end of a process.
+pub fn count_suppressed(query: &Query, suppressions: &mut Suppressions, work: &Work<'_>) -> Result<(), QueryError> {
+    if suppressions.is_empty() {
+        return Ok(());
+    }
+    let judge = Judge::new(query, suppressions, work);
+    let live = judge.live(Moment::End, &[])?;
+    for (stack, row) in sites(&live) {
+        if let Some(number) = judge.suppressed.of(stack) {
+            judge.suppressions.count(number, row.amount);
         }
     }
-    Ok(checked)
+    Ok(())
 }
 
 /// Measures figures of one process.
@@ -202,20 +213,6 @@ impl<'a, 'w> Judge<'a, 'w> {
     pub fn new(query: &'a Query, suppressions: &'a mut Suppressions, work: &'a Work<'w>) -> Self {
         let suppressed = suppressions.by_stack(query.history.catalog());
         Self { query, suppressions, suppressed, work }
-    }
-
-    /// Counts what suppressions take out at the end.
-    fn count_suppressed(&mut self) -> Result<(), QueryError> {
-        if self.suppressions.is_empty() {
-            return Ok(());
-        }
-        let live = self.live(Moment::End, &[])?;
-        for (stack, row) in sites(&live) {
-            if let Some(number) = self.suppressed.of(stack) {
-                self.suppressions.count(number, row.amount);
-            }
-        }
-        Ok(())
     }
 
     fn check(&mut self, part: &BudgetPart, kind: LimitKind, limit: u64) -> Result<CheckedLimit, QueryError> {
@@ -392,9 +389,9 @@ impl<'a, 'w> Judge<'a, 'w> {
         let of_kernel = breakdowns.map(|one| (one.process.rss_peak.max(one.process.rss), one.at));
         let highest = of_gauges.chain(of_kernel).max_by_key(|(bytes, at)| (*bytes, Reverse(*at)));
         let (bytes, at) = highest.ok_or_else(|| {
-            Unknown::Absent(
-                "its resident memory was not read: 'highwater record' reads it unless '--rss-every off' is given, and not of processes that end at once"
-                    .to_owned(),
+            QueryError::failed(
+                "its resident memory was not read: 'highwater record' reads it unless '--rss-every off' is given, and not of processes that end at once; \
+                 [budget.programs.NAME] limits only programs that run longer",
             )
         })?;
         let live = self.live(history.moment_at(at), &[])?;

@@ -17,7 +17,9 @@ mod limits;
 mod suppressions;
 
 pub use baseline::{Allowance, BaselineRange, comparable, judge_against};
-pub use file::{BadBudget, BudgetFile, MOST_BUDGET_BYTES};
-pub use judge::{BudgetSite, CheckedLimit, Outcome, ShownIn, judge};
+pub use file::{BadBudget, BudgetFile, MOST_BUDGET_BYTES, nearest};
+pub use judge::{BudgetSite, CheckedLimit, Outcome, ShownIn, count_suppressed, judge};
 pub use limits::{BudgetPart, BudgetUnit, ImpossibleLimit, LimitKind, PartSpan};
-pub use suppressions::{BadSuppression, Suppressed, Suppression, Suppressions, parse_suppressions};
+pub use suppressions::{
+    BadSuppression, Suppressed, Suppression, Suppressions, TooManySuppressions, parse_suppressions,
+};

@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::fmt;
 
 /// More of them are a mistake, and would cost memory for each call of the program.
-const MOST: usize = 1_000;
+pub(super) const MOST_SUPPRESSIONS: usize = 1_000;
 /// The longest line, in bytes.
 const LONGEST: usize = 1_000;
 
@@ -24,6 +24,11 @@ pub struct BadSuppression {
     /// What is wrong.
     pub what: String,
 }
+
+/// More suppressions than a budget may have, all its files together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there are more than {MOST_SUPPRESSIONS} suppressions")]
+pub struct TooManySuppressions;
 
 /// Sites whose leaks are accepted.
 #[derive(Clone, Debug)]
@@ -80,8 +85,8 @@ pub fn parse_suppressions(text: &str) -> Result<Vec<Suppression>, BadSuppression
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
-        if all.len() == MOST {
-            return Err(BadSuppression { line, what: format!("there are more than {MOST} suppressions") });
+        if all.len() == MOST_SUPPRESSIONS {
+            return Err(BadSuppression { line, what: TooManySuppressions.to_string() });
         }
         all.push(Suppression::parse(text).map_err(|what| BadSuppression { line, what })?);
     }
@@ -109,16 +114,19 @@ pub struct Suppressions {
 }
 
 impl Suppressions {
-    /// These suppressions; each text counts once.
-    pub fn new(suppressions: impl IntoIterator<Item = Suppression>) -> Self {
-        let mut own = Self::default();
+    /// Adds suppressions; each text counts once.
+    pub fn add(&mut self, suppressions: impl IntoIterator<Item = Suppression>) -> Result<(), TooManySuppressions> {
         for suppression in suppressions {
-            if own.all.iter().all(|known| known.text != suppression.text) {
-                own.taken.push(Suppressed { suppression: suppression.text.clone(), ..Suppressed::default() });
-                own.all.push(suppression);
+            if self.all.iter().any(|known| known.text == suppression.text) {
+                continue;
             }
+            if self.all.len() == MOST_SUPPRESSIONS {
+                return Err(TooManySuppressions);
+            }
+            self.taken.push(Suppressed { suppression: suppression.text.clone(), ..Suppressed::default() });
+            self.all.push(suppression);
         }
-        own
+        Ok(())
     }
 
     /// True if there are none.
@@ -221,9 +229,13 @@ mod tests {
         let frame = |function, module| FrameText { function, module, ..FrameText::default() };
         let one = catalog.intern_stack(&[frame("alloc", "/lib/libx.so"), frame("main", "/bin/app")]);
         let other = catalog.intern_stack(&[frame("other", "/bin/app")]);
-        let all = Suppressions::new(parse_suppressions("leak:libx\nleak:alloc\nleak:libx\n").unwrap());
+        let mut all = Suppressions::default();
+        all.add(parse_suppressions("leak:libx\nleak:alloc\nleak:libx\n").unwrap()).unwrap();
         assert_eq!(all.taken().len(), 2, "the same text counts once");
         let stacks = all.by_stack(&catalog);
         assert_eq!((stacks.of(one), stacks.of(other)), (Some(0), None));
+        let many = (0..MOST_SUPPRESSIONS).map(|number| Suppression::parse(&format!("leak:{number}")).unwrap());
+        assert_eq!(all.add(many), Err(TooManySuppressions));
+        assert_eq!(all.taken().len(), MOST_SUPPRESSIONS);
     }
 }

@@ -72,7 +72,7 @@ impl Answerer {
         let answer = match call.tool.subject {
             Subject::Folders => self.list(call),
             Subject::Overview => self.overview(call),
-            Subject::File => self.about_file(call),
+            Subject::File | Subject::Budget => self.about_file(call),
             Subject::TwoFiles => self.about_two(call),
             Subject::Program => self.record(call),
         };
@@ -134,12 +134,29 @@ impl Answerer {
         let named = required(&call.arguments, "file")?;
         let file = self.folders.file(named)?;
         let mut words = call.tool.words(&call.arguments)?;
+        if call.tool.subject == Subject::Budget {
+            words.extend(self.files_of_budget(call, &file)?);
+        }
         words.push("--".into());
         words.push(self.word(&file));
         let answered = self.ask(call, &words, &file, MOST_BYTES)?;
         let is_json = call.arguments.get("json").and_then(Value::as_bool).unwrap_or_default();
         let next = call.tool.next.iter().map(|next| next_call(next, named)).collect();
         Ok(answer_of(&answered, is_json, next))
+    }
+
+    /// The options of a budget that name files, which must be permitted as the recording is.
+    fn files_of_budget(&self, call: &Call, recording: &PermittedFile) -> Result<Vec<OsString>, Failure> {
+        let budget = text_of(&call.arguments, "budget_file")?.into_iter().map(|name| ("--budget=", name));
+        let baselines = texts_of(&call.arguments, "baseline")?.into_iter().map(|name| ("--baseline=", name));
+        let suppressions = texts_of(&call.arguments, "suppressions")?.into_iter().map(|name| ("--suppressions=", name));
+        let option = |(option, name): (&str, &str)| {
+            let file = self.folders.file(name)?;
+            let mut word = OsString::from(option);
+            word.push(if file.folder == recording.folder { self.word(&file) } else { file.path.into_os_string() });
+            Ok(word)
+        };
+        budget.chain(baselines).chain(suppressions).map(option).collect()
     }
 
     fn overview(&self, call: &Call) -> Result<Answer, NoAnswer> {
@@ -201,21 +218,12 @@ impl Answerer {
         }
         let mut words = call.tool.words(&call.arguments)?;
         words.extend(["-o".into(), file.path.clone().into_os_string(), "--".into(), program.into()]);
-        match call.arguments.get("arguments") {
-            None | Some(Value::Null) => {}
-            Some(Value::Array(texts)) => {
-                for text in texts {
-                    let Some(text) = text.as_str() else {
-                        return Err(Failure::fault("'arguments' must be a list of texts").into());
-                    };
-                    words.push(text.into());
-                }
-            }
-            Some(_) => return Err(Failure::fault("'arguments' must be a list of texts").into()),
-        }
+        words.extend(texts_of(&call.arguments, "arguments")?.into_iter().map(OsString::from));
         let limit = Duration::from_secs(seconds);
+        let only_below = &self.folders.only_below();
+        let folder = &file.folder;
         let question =
-            Question { words: &words, folder: &file.folder, limit, ending: ASKED_TO_END, kept: MOST_OF_PROGRAM };
+            Question { words: &words, folder, only_below, limit, ending: ASKED_TO_END, kept: MOST_OF_PROGRAM };
         let answered = asked(&question, &call.cancelled)?;
         let mut text = answered.stderr.text();
         if answered.is_late {
@@ -236,7 +244,8 @@ impl Answerer {
 
     /// Runs a reading command. If it fails, what it says is the reason.
     fn ask(&self, call: &Call, words: &[OsString], file: &PermittedFile, kept: usize) -> Result<Answered, NoAnswer> {
-        let question = Question { words, folder: &file.folder, limit: LIMIT, ending: KILLED, kept };
+        let only_below = &self.folders.only_below();
+        let question = Question { words, folder: &file.folder, only_below, limit: LIMIT, ending: KILLED, kept };
         let answered = asked(&question, &call.cancelled)?;
         if answered.is_late {
             let why = format!(
@@ -279,6 +288,15 @@ fn text_of<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<Option<&
         Some(Value::String(text)) => Ok(Some(text)),
         Some(_) => Err(Failure::fault(format_args!("'{name}' must be a text"))),
     }
+}
+
+fn texts_of<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<Vec<&'a str>, Failure> {
+    let texts: Option<Vec<&str>> = match arguments.get(name) {
+        None | Some(Value::Null) => Some(Vec::new()),
+        Some(Value::Array(texts)) => texts.iter().map(Value::as_str).collect(),
+        Some(_) => None,
+    };
+    texts.ok_or_else(|| Failure::fault(format_args!("'{name}' must be a list of texts")))
 }
 
 fn number_of(arguments: &Map<String, Value>, name: &str) -> Result<Option<u64>, Failure> {

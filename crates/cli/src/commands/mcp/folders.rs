@@ -1,6 +1,8 @@
 //! The folders that an assistant may read, and which file a text of its names.
 
 use crate::failure::{Failure, reason};
+use crate::permitted;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
@@ -60,6 +62,9 @@ impl Folders {
             let real = fs::canonicalize(path).map_err(failed)?;
             if !real.is_dir() {
                 return Err(Failure::in_file(path, "is no folder"));
+            }
+            if real.as_os_str().as_encoded_bytes().contains(&b'\n') {
+                return Err(Failure::in_file(path, "has a line feed in its name"));
             }
             Ok(Folder { given: std::path::absolute(path).map_err(failed)?, real })
         });
@@ -143,6 +148,11 @@ impl Folders {
 
     fn refused(&self, text: &str, why: &str) -> Failure {
         Failure::fault(format_args!("{text} is refused: only files below {} are permitted, and {why}", self.names()))
+    }
+
+    /// The folders, for commands that look for files themselves.
+    pub fn only_below(&self) -> OsString {
+        permitted::only_below(self.0.iter().map(|folder| folder.real.as_path()))
     }
 
     /// The folders, in words.

@@ -28,7 +28,7 @@ use std::path::PathBuf;
   highwater mcp . --allow-record            and new ones of any program
 
 An assistant starts it, by its settings: command 'highwater', arguments 'mcp' and a folder. The tools are the questions of \
-this command line: list_files, open, report, leaks, growth, diff, timeline, types, blocks and rss. They read; nothing is written or \
+this command line: list_files, open, report, leaks, growth, diff, timeline, types, blocks, rss, check and budget. They read; nothing is written or \
 sent, and no server is asked for names. With --allow-record the assistant may run any program that you may run.")]
 pub struct Mcp {
     /// The folders whose files may be read, with all folders below

@@ -1,9 +1,9 @@
 //! Runs one of our own commands as a process, with bounded output and a time limit.
 
-use crate::inherited;
+use crate::{inherited, permitted};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 use std::collections::VecDeque;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -33,6 +33,8 @@ pub struct Question<'a> {
     pub words: &'a [OsString],
     /// The folder in which it runs.
     pub folder: &'a Path,
+    /// The folders outside of which it may not look for files, as [`permitted::ONLY_BELOW`] has them.
+    pub only_below: &'a OsStr,
     /// The longest that it may run.
     pub limit: Duration,
     /// How it is ended.
@@ -106,7 +108,7 @@ pub fn ask(question: &Question<'_>, cancelled: &AtomicBool) -> io::Result<Option
     command.arg0("highwater").args(question.words).current_dir(question.folder).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // No server is asked for names.
-    command.env_remove("DEBUGINFOD_URLS");
+    command.env_remove("DEBUGINFOD_URLS").env(permitted::ONLY_BELOW, question.only_below);
     inherited::end_with_us(&mut command);
     let mut child = command.spawn()?;
     let stdout = gather(child.stdout.take(), Keep::First(question.kept));

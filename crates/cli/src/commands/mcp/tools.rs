@@ -39,6 +39,8 @@ pub enum Subject {
     Overview,
     /// One file.
     File,
+    /// One file, and limits on it.
+    Budget,
     /// Two files, or two instants of one.
     TwoFiles,
     /// A program to run.
@@ -176,15 +178,16 @@ pub static TOOLS: [Tool; 13] = [
         command: "check",
         always: &[],
         subject: Subject::File,
-        options: &[],
+        options: &["json"],
         next: &[],
     },
     Tool {
         name: "budget",
-        about: "Whether a recording keeps limits on its memory: what breaks them, by how much, and which call sites did it.",
+        about: "Whether a recording keeps limits on its memory: what breaks them, by how much, and which call sites did it. Limits are arguments, or \
+                those of a project's highwater.toml, or the figures of earlier runs.",
         command: "check",
         always: &[],
-        subject: Subject::File,
+        subject: Subject::Budget,
         options: &[
             "max-peak",
             "max-leaked",
@@ -196,6 +199,8 @@ pub static TOOLS: [Tool; 13] = [
             "max-growth",
             "each",
             "in",
+            "allow",
+            "json",
         ],
         next: &[],
     },
@@ -258,6 +263,7 @@ impl Tool {
         let text = |about: &str| json!({ "type": "string", "description": about });
         let required = |name, schema| OwnArgument { name, schema, is_required: true };
         let optional = |name, schema| OwnArgument { name, schema, is_required: false };
+        let texts = |about: &str| json!({ "type": "array", "items": { "type": "string" }, "description": about });
         let when = "The instant in that file: start, peak, rss-peak, end (the default), a time (12.5s), a part (80%) or mark:NAME";
         match self.subject {
             Subject::Folders => vec![
@@ -272,6 +278,12 @@ impl Tool {
                 ),
             ],
             Subject::Overview | Subject::File => vec![required("file", text("The file, as list_files names it"))],
+            Subject::Budget => vec![
+                required("file", text("The file, as list_files names it")),
+                optional("budget_file", text("A file with limits, usually highwater.toml, below a permitted folder")),
+                optional("baseline", texts("Recordings of earlier runs to compare with, below a permitted folder")),
+                optional("suppressions", texts("Files of leaks that are accepted, below a permitted folder")),
+            ],
             Subject::TwoFiles => vec![
                 required("before", text("The file with the earlier state")),
                 optional("before_at", text(when)),
@@ -285,10 +297,7 @@ impl Tool {
                         "The program: a path, or a name that is looked up in PATH. It runs in the permitted folder of 'output'",
                     ),
                 ),
-                optional(
-                    "arguments",
-                    json!({ "type": "array", "items": { "type": "string" }, "description": "The program's arguments" }),
-                ),
+                optional("arguments", texts("The program's arguments")),
                 required(
                     "output",
                     text(
