@@ -60,7 +60,7 @@ export function SaveCsv<Row>({ part, columns, rows, note }: { part: string; colu
   return (
     <>
       <button type="button" disabled={busy !== null} title={what} onClick={() => void save()}>{busy ? "CSV …" : "CSV"}</button>
-      {busy && <button type="button" class="quiet" aria-label="Cancel the CSV" onClick={() => { busy.abort(); setBusy(null); }}>Cancel</button>}
+      {busy && <button type="button" class="quiet" aria-label="Cancel saving" onClick={() => { busy.abort(); setBusy(null); }}>Cancel</button>}
       {problem && <span class="problem" role="alert">{problem}</span>}
     </>
   );
