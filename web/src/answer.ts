@@ -11,6 +11,8 @@ export interface Answer<T> {
   question: string | null;
   /** Asked, not yet answered: `data` is of the question before. */
   waiting: boolean;
+  /** `data` is not what the present question asks for: its answer is awaited, was cancelled, or could not be had. */
+  isOld: boolean;
   progress: Progress | null;
   problem: string | null;
   /** Stops waiting; the server stops working on it. */
@@ -24,7 +26,7 @@ export interface Question {
   parameters: URLSearchParams;
 }
 
-const NOTHING: Answer<never> = { data: null, question: null, waiting: false, progress: null, problem: null };
+const NOTHING: Answer<never> = { data: null, question: null, waiting: false, isOld: false, progress: null, problem: null };
 /** How many questions are open: the page says that it is busy. */
 export const open = signal(0);
 
@@ -94,5 +96,5 @@ export function useAnswer<T>(question: Question | null, pause = 0): Answer<T> {
       close();
     };
   }, [key, again, tries]);
-  return answer;
+  return { ...answer, isOld: answer.waiting || (answer.data !== null && answer.question !== text) };
 }

@@ -260,7 +260,7 @@ export const ignored = signal<string[]>([]);
 export const choice = signal<Choice>(chosenInAddress());
 
 /** What a saved page has is of one window, one instant of it, and certain filters; of another file, of all of it. */
-const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], processes: ["tree_from", "tree_to"], "fleet/timeline": ["where", "tree_from", "tree_to"], "fleet/sites": ["where", "tree_at"], "fleet/leaks": ["where", "tree_from", "tree_to"], "fleet/processes": ["where", "tree_from", "tree_to"], types: [], timeline: ["filters"], bands: ["filters", "allocators", "raw_names"], rss: ["at", "allocators", "raw_names"], "rss/map": ["at", "allocators", "raw_names"], peak: ["from", "to", "filters"], headline: ["from", "to", "filters", "allocators", "raw_names"], compare: ["from", "to", "filters", "allocators", "raw_names"] };
+const OF_THE_CHOICE: { [path: string]: (keyof Choice)[] } = { sources: [], processes: ["tree_from", "tree_to"], "processes/held": ["tree_at"], "fleet/timeline": ["where", "tree_from", "tree_to"], "fleet/sites": ["where", "tree_at"], "fleet/leaks": ["where", "tree_from", "tree_to"], "fleet/processes": ["where", "tree_from", "tree_to"], types: [], timeline: ["filters"], bands: ["filters", "allocators", "raw_names"], rss: ["at", "allocators", "raw_names"], "rss/map": ["at", "allocators", "raw_names"], peak: ["from", "to", "filters"], headline: ["from", "to", "filters", "allocators", "raw_names"], compare: ["from", "to", "filters", "allocators", "raw_names"] };
 
 /** Where a saved page has the answer to a question about what is chosen now: `at` is the instant, if it is not the one that it was saved at. */
 export function placeInSaved(path: string, metric: string | null = null): { at: Nanos | null } | null {

@@ -11,13 +11,13 @@ import { about } from "./question";
 import { has } from "./sources";
 
 export function Headline() {
-  const { data, waiting } = useAnswer<Answer>(about("headline", { at: null }), 80);
+  const { data, isOld } = useAnswer<Answer>(about("headline", { at: null }), 80);
   if (!data || data.bytes === 0) return null;
   const { top, steady } = data;
   const hasTime = has("timeline");
   const isAll = top !== null && top.share > 0.995;
   return (
-    <p class={`headline${waiting ? " old" : ""}`} aria-label="In one sentence">
+    <p class={`headline${isOld ? " old" : ""}`} aria-label="In one sentence">
       <Link to={{ view: "flame", metric: "live", at: "peak" }} title={hasTime ? "Put A at the peak and show the flame graph" : "Show the flame graph"}>
         <b data-headline="bytes" data-value={data.bytes}><estimate.Bytes value={data.bytes} samples={data.samples} beside /></b>{hasTime ? <> at {when(data.at_ns)}</> : " live"}
       </Link>

@@ -7,7 +7,7 @@ import { copyText } from "./link";
 import { clean, shown } from "./names";
 import { saved } from "./saved";
 import { has } from "./sources";
-import { filterOf, stackText, type Subject } from "./subject";
+import { filterOf, keptBy, stackText, type Subject } from "./subject";
 
 interface Action {
   name: string;
@@ -36,7 +36,7 @@ export function actionsOf(subject: Subject): Action[] {
     if (site !== null && site !== undefined) actions.push({ name: "Only this site", run: () => addFilter(`site:${site}`) }, { name: "Not this site", run: () => addFilter(`!site:${site}`) });
     if (filter) {
       const kind = filter.slice(0, filter.indexOf(":"));
-      actions.push({ name: `Only this ${kind}`, run: () => addFilter(filter) }, { name: `Not this ${kind}`, run: () => addFilter(`!${filter}`) });
+      actions.push({ name: `Only this ${kind}`, hint: `A filter: ${keptBy(filter, kind)}`, run: () => addFilter(filter) }, { name: `Not this ${kind}`, run: () => addFilter(`!${filter}`) });
     }
     if (name) {
       const { hide, allocators, raw_names } = choice.value;

@@ -1,5 +1,5 @@
 // Rows of a long answer, a page at a time: the first comes with the answer, others when somebody scrolls to them.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { useAnswer, type Answer, type Question } from "./answer";
 import { ask } from "./api";
 import { saved } from "./saved";
@@ -17,13 +17,9 @@ export function usePages<T, Row>(question: Question | null, rowsOf: (answer: T) 
   const first = question && withPage(question, 0);
   const answer = useAnswer<T>(first, pause);
   const [, redraw] = useState(0);
-  const pages = useRef(new Map<number, Row[] | "asked">());
-  const abort = useRef(new AbortController());
-  useMemo(() => pages.current.clear(), [answer.data]);
-  useEffect(() => {
-    abort.current = new AbortController();
-    return () => abort.current.abort();
-  }, [answer.data]);
+  // Each answer has pages of its own: one that comes late belongs to the answer for which it was asked.
+  const { pages, abort } = useMemo(() => ({ pages: new Map<number, Row[] | "asked">(), abort: new AbortController() }), [answer.data]);
+  useEffect(() => () => abort.abort(), [abort]);
   const firstRows = useMemo(() => (answer.data ? rowsOf(answer.data) : []), [answer.data]);
   const all = answer.data ? countOf(answer.data) : 0;
   const count = saved ? Math.min(all, firstRows.length) : all;
@@ -31,19 +27,18 @@ export function usePages<T, Row>(question: Question | null, rowsOf: (answer: T) 
     answer, count,
     row: (index) => {
       if (index < firstRows.length) return firstRows[index];
-      const page = pages.current.get(Math.floor(index / PAGE));
+      const page = pages.get(Math.floor(index / PAGE));
       return page === undefined || page === "asked" ? undefined : page[index % PAGE];
     },
     need: (from, to) => {
-      if (saved || !question || answer.waiting) return;
+      if (saved || !question || answer.isOld) return;
       for (let page = Math.floor(from / PAGE); page * PAGE < Math.min(to, count); page += 1) {
-        if ((page + 1) * PAGE <= firstRows.length || page === 0 || pages.current.has(page)) continue;
-        const mine = pages.current;
-        mine.set(page, "asked");
+        if ((page + 1) * PAGE <= firstRows.length || page === 0 || pages.has(page)) continue;
+        pages.set(page, "asked");
         const asked = withPage(question, page);
-        ask<T>(asked.path, asked.parameters, abort.current.signal)
-          .then((data) => { mine.set(page, rowsOf(data)); redraw((now) => now + 1); })
-          .catch(() => mine.delete(page));
+        ask<T>(asked.path, asked.parameters, abort.signal)
+          .then((data) => { pages.set(page, rowsOf(data)); redraw((now) => now + 1); })
+          .catch(() => pages.delete(page));
       }
     },
   };

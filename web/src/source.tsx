@@ -119,7 +119,7 @@ export function SourcePanel() {
   const shownLines = Array.from({ length: Math.max(0, last - first) }, (_, index) => first + index);
   const unit = (value: number) => (data?.change ? estimate.signedBytes(value) : estimate.valued(value, metric));
   return (
-    <section class={`source-panel${answer.waiting ? " old" : ""}`} aria-label="Source code" onKeyDown={(event) => { if (event.key === "Escape") { close(); event.preventDefault(); event.stopPropagation(); } }}>
+    <section class={`source-panel${answer.isOld ? " old" : ""}`} aria-label="Source code" onKeyDown={(event) => { if (event.key === "Escape") { close(); event.preventDefault(); event.stopPropagation(); } }}>
       <h2 title={clean(data?.found ?? file)}><span class="source-name">{clean(format.shortPath(file))}{line > 0 && `:${line}`}</span> <button type="button" class="quiet" aria-label="Close the source" title="Esc" onClick={close}>×</button></h2>
       <div class="source-tools">
         <span class="switch" role="group" aria-label="Memory of a line">

@@ -5,7 +5,7 @@ import type { Answer } from "./answer";
 import { serverGone } from "./api";
 import { choice, choose } from "./choice";
 import { when } from "./clock";
-import * as format from "./format";
+import * as estimate from "./estimate";
 import { has, metric, source } from "./sources";
 import { instantOf } from "./timeline/range";
 import "./status.css";
@@ -58,7 +58,7 @@ export function Nothing({ isOfA = metric.value === "live", children }: { isOfA?:
   if (filters.length > 0) return <>Nothing passes the filters{isOfA && has("timeline") ? " at A" : ""}. <button type="button" class="quiet" onClick={() => choose({ filters: [] })}>Remove them</button></>;
   const a = instantOf(at, to ?? file?.duration_ns ?? 0);
   if (isOfA && has("timeline") && peak && peak.bytes > 0 && a !== peak.at_ns) {
-    return <>Nothing is live at A (0 B): the peak of {format.bytes(peak.bytes)} is at {when(peak.at_ns)}. <button type="button" class="quiet" onClick={() => choose({ at: "peak", from: null, to: null })}>Go there</button></>;
+    return <>Nothing is live at A (0 B): the peak of {estimate.bytes(peak.bytes)} is at {when(peak.at_ns)}. <button type="button" class="quiet" onClick={() => choose({ at: "peak", from: null, to: null })}>Go there</button></>;
   }
   return <>{children ?? "Nothing to show for this choice."}</>;
 }

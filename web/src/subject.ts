@@ -42,6 +42,13 @@ export function filterOf({ filter, site, function: name }: Subject): string | nu
   return name ? `inside:equal:${name}` : null;
 }
 
+/** Which memory a filter of a row keeps, where that is more than the row itself: a row of functions has what they allocate themselves. */
+export function keptBy(filter: string, by: string): string {
+  if (filter.startsWith("inside:")) return "all that is allocated inside this function, by its callees too";
+  if (filter.startsWith("module:")) return "all whose stack has a frame of this module";
+  return `only this ${by}`;
+}
+
 /** A stack as text, a frame a line, innermost first. */
 export function stackText(stack: Frame[]): string {
   return stack.map((frame) => {

@@ -1,6 +1,8 @@
 // A table of any length: only the rows on the screen exist. Rows may still be on their way; `need` asks for those that are looked at.
+import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import * as format from "./format";
 import { isMenuKey, isRightClick, MoreButton, openMenu, openMenuAt } from "./menu";
 import type { Subject } from "./subject";
 
@@ -34,8 +36,23 @@ interface Props<Row> {
   identity?: string;
 }
 
+/** The most rows that are printed. */
+const MOST_PRINTED = 2000;
+
+/** Whether the page is being printed: paper does not scroll, so it has all rows that are there. */
+const isPrinting = signal(false);
+addEventListener("beforeprint", () => (isPrinting.value = true));
+addEventListener("afterprint", () => (isPrinting.value = false));
+
 /** No browser has elements higher than some ten million pixels. Longer tables scroll in proportion. */
 const HIGHEST = 8_000_000;
+
+/** How many rows can be printed: the first ones, up to one that has not been asked for. */
+function printedRows<Row>(count: number, row: (index: number) => Row | undefined): number {
+  const most = Math.min(count, MOST_PRINTED);
+  for (let index = 0; index < most; index += 1) if (row(index) === undefined) return index;
+  return most;
+}
 
 export function Table<Row>(props: Props<Row>) {
   const { columns, count, rowHeight = 24 } = props;
@@ -62,11 +79,12 @@ export function Table<Row>(props: Props<Row>) {
   const stretched = fullHeight > HIGHEST;
   const visible = Math.ceil(view.height / rowHeight) + 1;
   const exact = stretched ? (view.top / Math.max(1, height - view.height)) * Math.max(0, count - visible + 1) : view.top / rowHeight;
-  const first = Math.max(0, Math.min(Math.floor(exact), count - 1));
-  const last = Math.min(count, first + visible + 1);
-  const offset = stretched ? view.top - (exact - first) * rowHeight : first * rowHeight;
+  const printed = isPrinting.value ? printedRows(count, props.row) : null;
+  const first = printed !== null ? 0 : Math.max(0, Math.min(Math.floor(exact), count - 1));
+  const last = printed ?? Math.min(count, first + visible + 1);
+  const offset = printed !== null ? 0 : stretched ? view.top - (exact - first) * rowHeight : first * rowHeight;
   useEffect(() => {
-    if (last > first) props.need?.(first, last);
+    if (printed === null && last > first) props.need?.(first, last);
   });
 
   const template = columns.map((column) => column.width).join(" ");
@@ -120,7 +138,7 @@ export function Table<Row>(props: Props<Row>) {
       </div>
       <div class="table-body" role="rowgroup" ref={body} tabIndex={0} aria-label={`${props.label}: rows`} onKeyDown={keys} onPointerLeave={() => setHovered(-1)} onScroll={(event) => setView({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}>
         {count === 0 && <div role="row"><div role="gridcell" class="nothing">{props.empty ?? "Nothing matches."}</div></div>}
-        <div style={{ height: `${height}px`, position: "relative" }}>
+        <div style={printed === null ? { height: `${height}px`, position: "relative" } : {}}>
           <div style={{ transform: `translateY(${offset}px)` }}>
             {indices.map((index) => {
               const row = props.row(index);
@@ -136,6 +154,7 @@ export function Table<Row>(props: Props<Row>) {
             })}
           </div>
         </div>
+        {printed !== null && printed < count && <p class="nothing">{format.count(count - printed)} more rows are not printed.</p>}
       </div>
     </div>
   );

@@ -91,6 +91,9 @@ test("a click on a band or its name filters, with the keyboard too, and a click 
   assert.ok((await coloursOf(opened, ".uplot canvas")) > 6);
   const first = opened.locator(".band-legend [data-band]").last();
   const name = await first.getAttribute("data-band");
+  // The filter keeps more than the band.
+  assert.match(await first.getAttribute("title"), /Click: all that is allocated inside this function, by its callees too\./);
+  assert.match(await first.getAttribute("aria-label"), /: all that is allocated inside this function/);
   await first.focus();
   await opened.keyboard.press("Enter");
   await settled(opened);

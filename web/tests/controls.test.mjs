@@ -121,6 +121,19 @@ test("the picture of a flame graph has its names as text, whatever they contain"
   await opened.done();
 });
 
+test("the picture of a flame that stands upright has all of it", async () => {
+  const opened = await page(view, "source=1&view=flame&metric=allocated&upright=1&library=1");
+  const [saved] = await Promise.all([opened.waitForEvent("download"), opened.getByRole("button", { name: "SVG" }).click()]);
+  const svg = readFileSync(await saved.path(), "utf8");
+  const { height, tops } = await opened.evaluate((text) => {
+    const picture = new DOMParser().parseFromString(text, "image/svg+xml");
+    return { height: Number(picture.documentElement.getAttribute("height")), tops: [...picture.querySelectorAll("g > rect")].map((each) => [Number(each.getAttribute("y")), Number(each.getAttribute("height"))]) };
+  }, svg);
+  assert.ok(tops.length > 3);
+  for (const [y, tall] of tops) assert.ok(y >= 0 && y + tall <= height, `${y} + ${tall} of ${height}`);
+  await opened.done();
+});
+
 test("the side panel is resized by keys and by a drag", async () => {
   const opened = await page(view, "view=leaks");
   await opened.locator(".table-row").first().click();

@@ -23,6 +23,16 @@ async function csv(opened) {
 
 const total = (rows, column) => rows.reduce((sum, row) => sum + Number(row[column]), 0);
 
+test("a CSV that takes long can be cancelled", async () => {
+  const opened = await page(view, "view=table&by=function&metric=allocated");
+  await opened.route(/\/api\/1\/rows\?.*limit=10000/, () => {});
+  await opened.getByRole("button", { name: "CSV" }).click();
+  await opened.getByRole("button", { name: "Cancel saving" }).click();
+  assert.equal(await opened.getByRole("button", { name: "CSV" }).isEnabled(), true);
+  assert.equal(await opened.locator(".table-view .problem").count(), 0);
+  await opened.done();
+});
+
 test("every table is saved as CSV with the figures of the command line", async () => {
   const opened = await page(view);
   await go(opened, "view=leaks&at=end");

@@ -54,6 +54,12 @@ test("every figure that samples made begins with ~, and no exact one does", asyn
   await opened.done();
 });
 
+test("an empty view says that the peak is an estimate", async () => {
+  const opened = await page(view, "source=0&view=table&at=0");
+  assert.match(await opened.locator("main").textContent(), /the peak of ~\S+ \S+ is at/);
+  await opened.done();
+});
+
 test("the range beside an estimate is the report's", async () => {
   for (const [source, file] of [[0, "sampled.hw"], [1, "trace.ctf"]]) {
     const report = json("report", recording(file), "--at", "peak", "--top", "0");

@@ -196,6 +196,29 @@ test("a link to a watched process, a program's own snapshot, and narrow windows"
   await opened.done();
 });
 
+test("a snapshot and a look that take long can be cancelled", async () => {
+  const { key } = await processOf();
+  const opened = await page(view, `view=live&process=${key}&every=0`);
+  await opened.locator(".watch .table-row").first().waitFor();
+  await opened.route(/\/api\/1\/live\/(snapshot|look)\?/, () => {});
+  for (const name of ["Snapshot now", "Look now"]) {
+    await opened.getByRole("button", { name }).click();
+    await opened.locator(".watch").getByRole("button", { name: "Cancel" }).click();
+    assert.equal(await opened.getByRole("button", { name }).isEnabled(), true);
+  }
+  assert.equal(await opened.locator(".watch .problem").count(), 0);
+  await opened.getByRole("button", { name: "← All processes" }).click();
+  await processes(opened).getByRole("button", { name: "Snapshot now" }).click();
+  await opened.locator(".live-view").getByRole("button", { name: "Cancel" }).click();
+  assert.equal(await processes(opened).getByRole("button", { name: "Snapshot now" }).isEnabled(), true);
+  // A sampled snapshot that a program took of itself is an estimate.
+  const { snapshots } = await api(view, "live/own");
+  assert.equal(snapshots[0].is_estimate, false);
+  await opened.route(/\/api\/1\/live\/own(\?|$)/, (route) => route.fulfill({ json: { snapshots: snapshots.map((each) => ({ ...each, is_estimate: true })) } }));
+  await until("it is marked", async () => (await opened.getByRole("grid", { name: "Snapshots of programs" }).textContent()).includes("~"));
+  await opened.done();
+});
+
 test("many looks leave server and page as large as they were", async () => {
   const { key } = await processOf();
   const opened = await page(view, `view=live&process=${key}&every=1`);
@@ -234,6 +257,8 @@ test("the end of a process and of the collector is told, and what was seen stays
   const another = start(HIGHWATER, ["set", "--pid", String(server.pid), "--sample", "64KiB"]);
   await until("the sampling is changed", async () => /The sampling changed/.test(await opened.locator(".watch").textContent()));
   await another.stop();
+  await until("the growth is an estimate", async () => /^~/.test(await opened.locator(".watch [data-figure=growth]").textContent()));
+  assert.match(await opened.locator(".live-chart svg").getAttribute("aria-label"), /, ~[\d.]+ \S+ at the end$/);
   server.signal("SIGKILL");
   await opened.locator(".ended", { hasText: /ended at \d\d:\d\d:\d\d after/ }).waitFor({ timeout: 15_000 });
   await until("the last state", async () => (await api(view, `live/looks?process=${key}`)).looks.at(-1).has_exited);

@@ -111,6 +111,32 @@ test("another instant shows what each process held then", async () => {
   assert.equal(choiceOf(opened).get("tree_from"), null);
 });
 
+test("the figures of another instant are not known before its answer, and not if there is none", async () => {
+  const held = /\/api\/1\/processes\/held/;
+  const shownHeld = async () => (await rows(opened)).map((cells) => cells[6]);
+  await go(opened, "view=processes");
+  let waiting = null;
+  await opened.route(held, (route) => { waiting = route; });
+  await opened.evaluate((at) => { location.hash = `view=processes&tree_at=${at}`; }, 610 * MS);
+  await until("it is asked", () => waiting !== null);
+  assert.deepEqual(await shownHeld(), Array(5).fill("…"));
+  assert.match(await opened.locator(".chosen-total").textContent(), /: … in all/);
+  assert.ok(!("chosen-total" in (await figures(opened))) || Number.isNaN((await figures(opened))["chosen-total"]));
+  await waiting.continue();
+  await settled(opened);
+  assert.equal((await figures(opened))["chosen-total"], 2_600_000);
+  // The figures of the instant before are dimmed while the next ones are awaited.
+  waiting = null;
+  await opened.evaluate((at) => { location.hash = `view=processes&tree_at=${at}`; }, 700 * MS);
+  await until("it is asked", () => waiting !== null);
+  assert.equal(await opened.locator(".processes-view.old").count(), 1);
+  await waiting.fulfill({ status: 500, contentType: "text/plain", body: "no memory left\n" });
+  await settled(opened);
+  assert.deepEqual(await shownHeld(), Array(5).fill("…"));
+  assert.match(await opened.locator(".processes-view .problem").first().textContent(), /no memory left/);
+  await opened.unroute(held);
+});
+
 test("processes are sorted and searched", async () => {
   await opened.getByRole("columnheader", { name: "Peak", exact: true }).getByRole("button").click();
   await settled(opened);
@@ -176,6 +202,20 @@ test("a saved page has the processes, and the largest of them", async () => {
   await read.locator(".table-row").nth(2).getByRole("button").click();
   await settled(read);
   assert.match(await read.locator(".header").textContent(), /cc1plus/);
+  await read.done();
+});
+
+test("a page that was saved at another instant has what each process held then", async () => {
+  const { html } = await api(view, `saved_page?view=${encodeURIComponent(`view=processes&tree_at=${620 * MS}`)}`);
+  const saved = join(place, "instant.html");
+  writeFileSync(saved, html);
+  const read = await page({ address: pathToFileURL(saved).href });
+  const held = Object.fromEntries((await rows(read)).map((cells) => [cells[2], cells[6]]));
+  assert.deepEqual(held, { 10: bytes(300_000), 11: "", 12: "", 13: bytes(1_500_000), 14: bytes(800_000) });
+  assert.equal((await figures(read))["chosen-total"], 2_600_000);
+  // The instant of the highest total is in it, too.
+  await read.getByTitle("Show this instant").click();
+  assert.equal((await figures(read))["chosen-total"], tree.highest.bytes);
   await read.done();
 });
 

@@ -111,6 +111,77 @@ test("a long question can be cancelled and asked again, and the timeline waits w
   await waiting.done();
 });
 
+test("figures of another question stay dimmed when the new one is cancelled", async () => {
+  const view = await viewer([recording("service.hw")]);
+  const opened = await page(view, "view=table&by=function");
+  await opened.evaluate(() => {
+    const real = window.fetch;
+    window.fetch = (address, options) => (/\/rows\?.*by=module/.test(String(address)) ? new Promise((_, reject) => options.signal.addEventListener("abort", () => reject(options.signal.reason))) : real(address, options));
+  });
+  await opened.evaluate(() => { location.hash = "view=table&by=module"; });
+  await opened.locator(".table-view").getByRole("button", { name: "Cancel" }).click();
+  await opened.locator(".table-view").getByText("cancelled").waitFor();
+  assert.ok((await rows(opened)).length > 0);
+  assert.equal(await opened.locator(".table-view.old").count(), 1);
+  await go(opened, "view=table&by=function");
+  assert.equal(await opened.locator(".table-view.old").count(), 0);
+  await opened.done();
+});
+
+test("a timeline and bands that cannot be made say why", async () => {
+  const view = await viewer([recording("service.hw")]);
+  const opened = await page(view);
+  await opened.route(/\/api\/1\/timeline\?.*filter=/, (route) => route.fulfill({ status: 507, contentType: "text/plain", body: "too many changes to sort\n" }));
+  await go(opened, "filter=size:64..");
+  assert.match(await opened.locator(".timeline .problem").textContent(), /too many changes to sort/);
+  await opened.route(/\/api\/1\/bands/, (route) => route.fulfill({ status: 507, contentType: "text/plain", body: "too many rows to stack\n" }));
+  await go(opened, "stack=function");
+  assert.match(await opened.locator(".timeline .problem").textContent(), /too many rows to stack/);
+  await opened.done();
+});
+
+test("a page of rows that comes late is not shown among the rows of another question", async () => {
+  const place = folder();
+  const lines = Array.from({ length: 900 }, (_, at) => JSON.stringify({ event: "allocate", address: (at + 1) * 65536, size: 1000 + at, time_ns: at + 1, stack: [`leaf_${at}`, `caller_${at}`, "main"] }));
+  writeFileSync(join(place, "many.jsonl"), lines.join("\n"));
+  highwater("import", join(place, "many.jsonl"), "-o", join(place, "many.hw"));
+  const opened = await page(await viewer([join(place, "many.hw")]), "view=table&by=function");
+  // The second page of the first question comes after the answer to the second one, and is not aborted in time.
+  await opened.evaluate(() => {
+    const real = window.fetch;
+    window.fetch = (address, options) => {
+      if (!/\/rows\?.*offset=[1-9]/.test(String(address)) || /sort=name|order=asc/.test(String(address))) return real(address, options);
+      return real(address, { ...options, signal: undefined }).then((answer) => new Promise((resolve) => { window.release = () => resolve(answer); }));
+    };
+  });
+  await opened.locator(".table-body").evaluate((body) => { body.scrollTop = body.scrollHeight / 2; });
+  await opened.waitForFunction(() => window.release);
+  await opened.evaluate(() => { location.hash = "view=table&by=function&order=asc"; });
+  await settled(opened);
+  await opened.evaluate(() => window.release());
+  await opened.locator(".table-body").evaluate((body) => { body.scrollTop = body.scrollHeight / 2; });
+  await settled(opened);
+  await opened.waitForFunction(() => ![...document.querySelectorAll(".table-row")].some((row) => row.textContent === "…"));
+  const shown = await opened.$$eval(".table-row", (elements) => elements.map((row) => [Number(row.getAttribute("aria-rowindex")) - 2, row.querySelector(".name").textContent.trim()]));
+  const answer = await opened.evaluate(async () => (await (await fetch("api/1/rows?source=0&metric=live&at=peak&by=function&order=asc&limit=2000")).text()).trim().split("\n").at(-1));
+  const expected = JSON.parse(answer).result.rows.map((row) => row.key);
+  assert.deepEqual(shown, shown.map(([index]) => [index, expected[index]]));
+  await opened.done();
+});
+
+test("a table prints all its rows", async () => {
+  const view = await viewer([recording("service.hw")]);
+  const opened = await page(view, "view=table&by=function&metric=allocated", { viewport: { width: 1280, height: 420 } });
+  const { count: all } = await api(view, "rows?source=0&by=function&metric=allocated");
+  const onScreen = await opened.locator(".table-row").count();
+  assert.ok(onScreen < all, `${onScreen} of ${all}`);
+  await opened.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  await opened.waitForFunction((most) => document.querySelectorAll(".table-row").length === most, Math.min(all, 200));
+  await opened.evaluate(() => dispatchEvent(new Event("afterprint")));
+  await opened.waitForFunction((most) => document.querySelectorAll(".table-row").length === most, onScreen);
+  await opened.done();
+});
+
 test("a deep recursion is shown in all views, and an answer over its limit is told", async () => {
   const place = folder();
   const line = (depth) => ({ event: "allocate", address: depth * 64, size: 16, time_ns: depth, stack: Array(depth).fill("descend").concat("main") });

@@ -5,7 +5,7 @@ import type { Tree } from "../answers";
 import * as format from "../format";
 import { matcherOf } from "../matcher";
 import { isMenuKey, isRightClick, MoreButton, openMenu, openMenuAt } from "../menu";
-import { clean, shown } from "../names";
+import { changedForms, clean, shown } from "../names";
 import { saveFile } from "../download";
 import type { Frame } from "../answers";
 import type { Subject } from "../subject";
@@ -105,7 +105,7 @@ export function FlameGraph(props: Props) {
   const drawn = useMemo<Drawn[]>(() => parts.map((part) => {
     const widths = compared ? widthsOfChange(part.tree) : blocks ? part.tree.node_blocks : part.tree.node_value;
     return { ...part, layout: layOut(part.tree, widths), names: part.tree.names.map(clean), labels: part.tree.names.map(shown), colours: [], libraryCalls: new Set(part.tree.library_calls) };
-  }), [parts, blocks, compared]);
+  }), [parts, blocks, compared, changedForms.value]);
   useMemo(() => drawn.forEach((part) => (part.colours = [])), [palette]);
 
   const matcher = useMemo(() => matcherOf(props.search).matches, [props.search]);
@@ -338,7 +338,12 @@ export function FlameGraph(props: Props) {
     const isOutside = start + wide <= left || start >= right || (next.part === zoomedPart && part.layout.depth[next.node] < part.layout.depth[zoomedNode] && !isAncestor(part.layout, next.node, zoomedNode));
     if (isOutside || (wide / Math.max(1e-9, right - left)) * size.width < LEAST_MATCH) zoomTo(next);
   };
-  const saveSvg = () => saveFile(`${props.title ?? "flame-graph"}.svg`, "image/svg+xml", svgOf(pictures(0), size.width, rows * ROW + 4, theme, props.title ?? props.label));
+  const saveSvg = () => {
+    const height = rows * ROW + 4;
+    // On the page, a flame stands at the bottom of the room that there is; the picture is as high as the flame.
+    const above = drawn.length === 1 && drawn[0].upwards ? contentHeight - height : 0;
+    saveFile(`${props.title ?? "flame-graph"}.svg`, "image/svg+xml", svgOf(pictures(above), size.width, height, theme, props.title ?? props.label));
+  };
   if (props.control) props.control.current = { step, saveSvg };
   const tip = hovered.node >= 0 ? nodeFor(hovered) : null;
   return (

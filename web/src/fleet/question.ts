@@ -4,7 +4,7 @@ import { post } from "../api";
 import { choice, choose } from "../choice";
 import { question } from "../question";
 import type { Source } from "../answers";
-import type { Running } from "./actions";
+import type { Running } from "../actions";
 import type { FleetTimeline } from "./answers";
 import { fleetSource, lookAtSources } from "../sources";
 

@@ -80,6 +80,7 @@ export interface OwnSnapshot {
   taken_unix_ns: number;
   live_bytes: number;
   live_blocks: number;
+  is_estimate: boolean;
 }
 
 /** Nanoseconds since 1970 in milliseconds. */

@@ -55,7 +55,7 @@ export function LiveChart({ timeline, until, marks, chosen, onChoose, children }
   const shownMarks = marks.filter((mark) => mark.at >= start && mark.at <= end);
   return (
     <div class="live-chart" ref={element} onPointerMove={(event) => setPointed(event.clientX - element.current!.getBoundingClientRect().left)} onPointerLeave={() => setPointed(null)}>
-      <svg width={width} height={HEIGHT} role="img" aria-label={`Live bytes from ${format.timeOfDay(ms(start))} to ${format.timeOfDay(ms(end))}: at most ${about(isEstimate)}${format.bytes(most)}, ${format.bytes(timeline.live_bytes.last.at(-1) ?? 0)} at the end`}>
+      <svg width={width} height={HEIGHT} role="img" aria-label={`Live bytes from ${format.timeOfDay(ms(start))} to ${format.timeOfDay(ms(end))}: at most ${about(isEstimate)}${format.bytes(most)}, ${about(timeline.is_estimate.at(-1) ?? false)}${format.bytes(timeline.live_bytes.last.at(-1) ?? 0)} at the end`}>
         {stepsOf(highest).map((bytes) => <g key={bytes} class="grid"><line x1={LEFT} x2={width - RIGHT} y1={scale.y(bytes)} y2={scale.y(bytes)} /><text x={LEFT - 6} y={scale.y(bytes) + 4} text-anchor="end">{format.bytes(bytes)}</text></g>)}
         {timesOf(start, end, width).map(({ at, text }) => <g key={at} class="grid"><line x1={scale.x(at)} x2={scale.x(at)} y1={TOP} y2={HEIGHT - BOTTOM} /><text x={scale.x(at)} y={HEIGHT - 5} text-anchor="middle">{text}</text></g>)}
         {runs.map((run) => <path key={run.first} class="envelope" d={areaOf(timeline, run, scale)} />)}
@@ -74,7 +74,7 @@ export function LiveChart({ timeline, until, marks, chosen, onChoose, children }
 function readingOf(timeline: LiveTimeline, bin: number): string {
   const { low, high, last } = timeline.live_bytes;
   const approx = about(timeline.is_estimate[bin]);
-  const span = low[bin] === high[bin] ? "" : ` (${format.bytes(low[bin])} – ${format.bytes(high[bin])})`;
+  const span = low[bin] === high[bin] ? "" : ` (${approx}${format.bytes(low[bin])} – ${approx}${format.bytes(high[bin])})`;
   const parts = [`${format.timeOfDay(ms(timeline.to_unix_ns[bin]))}: ${approx}${format.bytes(last[bin])} live${span}`, `${approx}${format.count(timeline.live_blocks.last[bin])} blocks`];
   if (timeline.rss_bytes.last[bin]) parts.push(`RSS ${format.bytes(timeline.rss_bytes.last[bin])}`);
   const seconds = bin > 0 ? (timeline.to_unix_ns[bin] - timeline.to_unix_ns[bin - 1]) / 1e9 : 0;

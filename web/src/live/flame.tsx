@@ -20,7 +20,7 @@ export function LiveFlame({ tree, isGrowth }: { tree: LiveTree; isGrowth: boolea
   const line = ({ tree: of, layout, node }: Node): string => {
     if (!isGrowth) return `${about(isEstimate)}${format.bytes(of.node_value[node])} · ${format.percent(layout.width[node] / Math.max(1, layout.total))} · ${about(isEstimate)}${format.plural(of.node_blocks[node], "block")}`;
     const [before, after] = [of.node_before?.[node] ?? 0, of.node_after?.[node] ?? 0];
-    return `${about(isEstimate)}${format.signed(format.bytes(after - before), after - before)} · ${format.bytes(before)} → ${format.bytes(after)}`;
+    return `${about(isEstimate)}${format.signed(format.bytes(after - before), after - before)} · ${about(isEstimate)}${format.bytes(before)} → ${about(isEstimate)}${format.bytes(after)}`;
   };
   return (
     <>

@@ -9,21 +9,21 @@ export interface WatchedLooks {
   keptBytes: number;
   problem: string | null;
   /** Looks at once. */
-  lookNow: () => void;
+  lookNow: (signal: AbortSignal) => Promise<void>;
   /** Drops all looks: growth counts from now on. */
-  startAgain: () => void;
+  startAgain: (signal: AbortSignal) => Promise<void>;
 }
 
 const NONE: Looks = { looks: [], kept_bytes: 0 };
 
 export function useLooks(process: string, every: number, hasEnded: boolean): WatchedLooks {
   const [state, setState] = useState<{ process: string; known: Looks; problem: string | null }>({ process, known: NONE, problem: null });
-  const take = async (path: string, seconds: number | null) => {
+  const take = async (path: string, seconds: number | null, signal?: AbortSignal) => {
     try {
-      const known = await post<Looks>(path, question(path, { process, every: seconds }).parameters);
+      const known = await post<Looks>(path, question(path, { process, every: seconds }).parameters, signal);
       setState({ process, known, problem: null });
     } catch (error) {
-      told(error);
+      if (!signal?.aborted) told(error);
     }
   };
   const told = (error: unknown) => {
@@ -61,7 +61,10 @@ export function useLooks(process: string, every: number, hasEnded: boolean): Wat
   const known = state.process === process ? state.known : NONE;
   return {
     looks: known.looks, keptBytes: known.kept_bytes, problem: state.problem,
-    lookNow: () => void take("live/look", null),
-    startAgain: () => void take("live/forget", null).then(() => take("live/look", null)),
+    lookNow: (signal) => take("live/look", null, signal),
+    startAgain: async (signal) => {
+      await take("live/forget", null, signal);
+      if (!signal.aborted) await take("live/look", null, signal);
+    },
   };
 }

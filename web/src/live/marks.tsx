@@ -1,7 +1,9 @@
 // Marks on the timeline of a process: looks at it, and snapshots that it took of itself. One or two can be chosen.
 import { useState } from "preact/hooks";
+import { useActions } from "../actions";
 import * as format from "../format";
 import { clean } from "../names";
+import { StatusLine } from "../status";
 import { about, ms, type Look, type OwnSnapshot } from "./answers";
 import { compare, open, type Opened } from "./opening";
 
@@ -21,7 +23,8 @@ export function markOfLook(process: string, look: Look): Mark {
 }
 
 export function markOfOwn(own: OwnSnapshot): Mark {
-  const title = `“${clean(own.name)}” of ${format.timeOfDay(ms(own.taken_unix_ns))}: ${format.bytes(own.live_bytes)} in ${format.plural(own.live_blocks, "block")}`;
+  const approx = about(own.is_estimate);
+  const title = `“${clean(own.name)}” of ${format.timeOfDay(ms(own.taken_unix_ns))}: ${approx}${format.bytes(own.live_bytes)} in ${approx}${format.plural(own.live_blocks, "block")}`;
   return { id: `own ${own.id}`, at: own.taken_unix_ns, title, isOwn: true, opened: { kind: "own", id: own.id } };
 }
 
@@ -77,35 +80,25 @@ export function Marks({ marks: all, chosen, onChoose, x }: { marks: Mark[]; chos
 
 /** What can be done with the chosen marks. */
 export function ChosenMarks({ chosen, marks, clear }: { chosen: Mark[]; marks: Mark[]; clear: () => void }) {
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<string | null>(null);
+  const [action, act] = useActions();
   if (chosen.length === 0) return null;
-  const doing = async (work: () => Promise<void>) => {
-    setBusy(true);
-    try {
-      await work();
-      setProblem(null);
-    } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error));
-    }
-    setBusy(false);
-  };
+  const busy = action.waiting;
   const between = (one: Mark, other: Mark) => {
     const [earlier, later] = one.at <= other.at ? [one, other] : [other, one];
-    return doing(() => compare(earlier.opened, later.opened));
+    return act(({ signal }) => compare(earlier.opened, later.opened, signal));
   };
   const looks = marks.filter((mark) => !mark.isOwn);
   const [first, last] = [looks[0], looks[looks.length - 1]];
   const [one, other] = chosen;
   return (
     <div class="tools chosen-marks">
-      {chosen.map((mark) => <span key={mark.id}>{mark.title} <button type="button" disabled={busy} onClick={() => void doing(() => open(mark.opened))}>Open</button></span>)}
+      {chosen.map((mark) => <span key={mark.id}>{mark.title} <button type="button" disabled={busy} onClick={() => void act(({ signal }) => open(mark.opened, signal))}>Open</button></span>)}
       {other && <button type="button" class="primary" disabled={busy} onClick={() => void between(one, other)}>Compare both</button>}
       {!other && first && first.id !== one.id && <button type="button" disabled={busy} onClick={() => void between(one, first)}>Compare with the first</button>}
       {!other && last && last.id !== one.id && <button type="button" disabled={busy} onClick={() => void between(one, last)}>Compare with the latest</button>}
       {!other && <small>or click another mark</small>}
       <button type="button" class="quiet" aria-label="Choose none" onClick={clear}>×</button>
-      {problem && <span class="problem" role="alert">{clean(problem)}</span>}
+      <StatusLine answer={action} />
     </div>
   );
 }

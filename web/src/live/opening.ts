@@ -12,24 +12,24 @@ export type Opened =
   | { kind: "new"; process: string }
   | { kind: "source"; id: number };
 
-async function sourceOf(opened: Opened): Promise<number> {
+async function sourceOf(opened: Opened, signal: AbortSignal): Promise<number> {
   if (opened.kind === "source") return opened.id;
   const [path, parameters] = opened.kind === "look" ? ["live/open", { process: opened.process, look: opened.number }]
     : opened.kind === "own" ? ["live/own/open", { id: opened.id }] : ["live/snapshot", { process: opened.process }];
-  const { source } = await post<{ source: Source }>(path as string, question(path as string, parameters as { [name: string]: string | number }).parameters);
+  const { source } = await post<{ source: Source }>(path as string, question(path as string, parameters as { [name: string]: string | number }).parameters, signal);
   return source.id;
 }
 
-export async function open(one: Opened, view: "overview" | "rss" = "overview"): Promise<void> {
-  const source = await sourceOf(one);
+export async function open(one: Opened, signal: AbortSignal): Promise<void> {
+  const source = await sourceOf(one, signal);
   await lookAtSources();
-  choose({ source, view });
+  if (!signal.aborted) choose({ source, view: "overview" });
 }
 
 /** Compares two, the earlier one first. */
-export async function compare(earlier: Opened, later: Opened): Promise<void> {
-  const source = await sourceOf(earlier);
-  const other = await sourceOf(later);
+export async function compare(earlier: Opened, later: Opened, signal: AbortSignal): Promise<void> {
+  const source = await sourceOf(earlier, signal);
+  const other = await sourceOf(later, signal);
   await lookAtSources();
-  choose({ source, other, view: "compare" });
+  if (!signal.aborted) choose({ source, other, view: "compare" });
 }

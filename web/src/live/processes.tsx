@@ -1,6 +1,7 @@
 // The processes of the collector: running ones, ended ones with their last state, and those that cannot be read.
 import { useState } from "preact/hooks";
 import type { Source } from "../answers";
+import type { Act } from "../actions";
 import { choose } from "../choice";
 import * as format from "../format";
 import { clean } from "../names";
@@ -27,17 +28,12 @@ function nameColumn<Row extends Process>(): Column<Row> {
 
 const watch = (process: Process) => choose({ process: process.key });
 
-export function Processes({ live: known, told }: { live: Live; told: (problem: string | null) => void }) {
-  const [busy, setBusy] = useState("");
-  const doing = async (key: string, work: () => Promise<void>) => {
-    setBusy(key);
-    try {
-      await work();
-      told(null);
-    } catch (error) {
-      told(error instanceof Error ? error.message : String(error));
-    }
-    setBusy("");
+export function Processes({ live: known, act, isBusy }: { live: Live; act: Act; isBusy: boolean }) {
+  const [chosen, setChosen] = useState("");
+  const busy = isBusy ? chosen : "";
+  const doing = (key: string, work: (signal: AbortSignal) => Promise<void>) => {
+    setChosen(key);
+    void act(({ signal }) => work(signal));
   };
   const now = ms(known.now_unix_ns ?? Date.now() * 1e6);
   const running: Column<Process>[] = [
@@ -55,8 +51,8 @@ export function Processes({ live: known, told }: { live: Live; told: (problem: s
       return (
         <span class="actions">
           <button type="button" class="primary" title="Its timeline, and which sites grow" onClick={(event) => { event.stopPropagation(); watch(process); }}>Watch</button>
-          <button type="button" disabled={busy !== ""} title="Every block of it, now" onClick={(event) => { event.stopPropagation(); void doing(process.key, () => open(fresh)); }}>{busy === process.key ? "taking it …" : "Snapshot now"}</button>
-          {last && <button type="button" disabled={busy !== ""} title="A snapshot now, compared with the last one" onClick={(event) => { event.stopPropagation(); void doing(process.key, () => compare({ kind: "source", id: last.id }, fresh)); }}>and compare</button>}
+          <button type="button" disabled={isBusy} title="Every block of it, now" onClick={(event) => { event.stopPropagation(); doing(process.key, (signal) => open(fresh, signal)); }}>{busy === process.key ? "taking it …" : "Snapshot now"}</button>
+          {last && <button type="button" disabled={isBusy} title="A snapshot now, compared with the last one" onClick={(event) => { event.stopPropagation(); doing(process.key, (signal) => compare({ kind: "source", id: last.id }, fresh, signal)); }}>and compare</button>}
         </span>
       );
     } },
@@ -70,7 +66,7 @@ export function Processes({ live: known, told }: { live: Live; told: (problem: s
     { name: "actions", title: "", width: "176px", cell: (process) => (
       <span class="actions">
         <button type="button" title="Its timeline, and its sites when it ended" onClick={(event) => { event.stopPropagation(); watch(process); }}>Timeline</button>
-        <button type="button" disabled={busy !== ""} title="Every block that was live when it ended" onClick={(event) => { event.stopPropagation(); void doing(process.key, () => open({ kind: "new", process: process.key })); }}>{busy === process.key ? "opening …" : "Last state"}</button>
+        <button type="button" disabled={isBusy} title="Every block that was live when it ended" onClick={(event) => { event.stopPropagation(); doing(process.key, (signal) => open({ kind: "new", process: process.key }, signal)); }}>{busy === process.key ? "opening …" : "Last state"}</button>
       </span>
     ) },
   ];

@@ -29,7 +29,7 @@ export function GrowingSites({ data, by }: { data: LiveGrowth; by: Grouping }) {
       {row && (
         <><Separator /><aside class="picked" aria-label="The chosen row">
           <h2 title={clean(row.frame?.function ?? row.key)}>{shown(row.frame?.function ?? row.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
-          <p>{about(isEstimate)}{format.bytes(row.live_bytes)} in {about(isEstimate)}{format.plural(row.live_blocks, "block")}; since opened {change(row.growth_bytes, isEstimate)} and {format.signed(format.count(row.growth_blocks), row.growth_blocks)} blocks; lately {change(row.lately_bytes, isEstimate)} and {format.signed(format.count(row.lately_blocks), row.lately_blocks)} blocks.</p>
+          <p>{about(isEstimate)}{format.bytes(row.live_bytes)} in {about(isEstimate)}{format.plural(row.live_blocks, "block")}; since opened {change(row.growth_bytes, isEstimate)} and {about(isEstimate)}{format.signed(format.count(row.growth_blocks), row.growth_blocks)} blocks; lately {change(row.lately_bytes, isEstimate)} and {about(isEstimate)}{format.signed(format.count(row.lately_blocks), row.lately_blocks)} blocks.</p>
           {row.stack && <Stack stack={row.stack} plain />}
         </aside></>
       )}

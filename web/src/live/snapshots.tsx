@@ -1,13 +1,15 @@
 // Snapshots that programs took of themselves, and snapshots that were opened in this session.
 import { useState } from "preact/hooks";
 import type { Source } from "../answers";
+import type { Act } from "../actions";
 import { choose } from "../choice";
+import * as estimate from "../estimate";
 import * as format from "../format";
 import { clean } from "../names";
 import { question } from "../question";
 import { takenAt, titleOf } from "../sources";
 import { Table, type Column } from "../table";
-import { ms, type OwnSnapshot } from "./answers";
+import { about, ms, type OwnSnapshot } from "./answers";
 import { usePolled } from "./following";
 import { open } from "./opening";
 import { snapshotsOf } from "./processes";
@@ -21,17 +23,12 @@ export function useOwnSnapshots(): OwnSnapshot[] {
 }
 
 /** The latest first. */
-export function OwnSnapshots({ own, told }: { own: OwnSnapshot[]; told: (problem: string | null) => void }) {
-  const [busy, setBusy] = useState(-1);
+export function OwnSnapshots({ own, act, isBusy }: { own: OwnSnapshot[]; act: Act; isBusy: boolean }) {
+  const [opened, setOpened] = useState(-1);
   const list = [...own].reverse();
-  const opening = async (one: OwnSnapshot) => {
-    setBusy(one.id);
-    try {
-      await open({ kind: "own", id: one.id });
-    } catch (error) {
-      told(error instanceof Error ? error.message : String(error));
-    }
-    setBusy(-1);
+  const opening = (one: OwnSnapshot) => {
+    setOpened(one.id);
+    void act(({ signal }) => open({ kind: "own", id: one.id }, signal));
   };
   const columns: Column<OwnSnapshot>[] = [
     { name: "id", title: "Number", width: "64px", numeric: true, cell: (one) => one.id },
@@ -39,9 +36,9 @@ export function OwnSnapshots({ own, told }: { own: OwnSnapshot[]; told: (problem
     { name: "name", title: "Name", width: "minmax(120px, 1fr)", cell: (one) => <b class="name" title={clean(one.name)}>{clean(one.name)}</b> },
     { name: "program", title: "Program", width: "minmax(90px, 180px)", cell: (one) => <span class="name">{clean(one.program)}</span> },
     { name: "pid", title: "Process", width: "72px", numeric: true, cell: (one) => one.pid },
-    { name: "live", title: "Live", width: "84px", numeric: true, cell: (one) => <b>{format.bytes(one.live_bytes)}</b> },
-    { name: "blocks", title: "Blocks", width: "84px", numeric: true, cell: (one) => format.count(one.live_blocks) },
-    { name: "open", title: "", width: "90px", cell: (one) => <span class="actions"><button type="button" disabled={busy >= 0} onClick={(event) => { event.stopPropagation(); void opening(one); }}>{busy === one.id ? "opening …" : "Open"}</button></span> },
+    { name: "live", title: "Live", width: "84px", numeric: true, cell: (one) => <b>{about(one.is_estimate)}{format.bytes(one.live_bytes)}</b> },
+    { name: "blocks", title: "Blocks", width: "84px", numeric: true, cell: (one) => `${about(one.is_estimate)}${format.count(one.live_blocks)}` },
+    { name: "open", title: "", width: "90px", cell: (one) => <span class="actions"><button type="button" disabled={isBusy} onClick={(event) => { event.stopPropagation(); opening(one); }}>{isBusy && opened === one.id ? "opening …" : "Open"}</button></span> },
   ];
   if (list.length === 0) return null;
   return <><h2>Snapshots that programs took of themselves</h2><Table label="Snapshots of programs" columns={fitting(columns, ["id", "pid", "blocks"])} count={list.length} row={(index) => list[index]} rowHeight={30} /></>;
@@ -51,8 +48,8 @@ const TAKEN: Column<Source>[] = [
   { name: "pid", title: "Process", width: "72px", numeric: true, cell: (taken) => taken.pid },
   { name: "taken", title: "Taken", width: "136px", numeric: true, cell: (taken) => { const at = takenAt(taken); return at === null ? "" : format.timeOfDay(at); } },
   { name: "name", title: "Name", width: "minmax(160px, 1fr)", cell: (taken) => <span class="name">{titleOf(taken)}</span> },
-  { name: "live", title: "Live", width: "84px", numeric: true, cell: (taken) => <b>{format.bytes(taken.live_at_end?.bytes ?? 0)}</b> },
-  { name: "blocks", title: "Blocks", width: "84px", numeric: true, cell: (taken) => format.count(taken.live_at_end?.blocks ?? 0) },
+  { name: "live", title: "Live", width: "84px", numeric: true, cell: (taken) => <b>{estimate.bytes(taken.live_at_end?.bytes ?? 0, taken)}</b> },
+  { name: "blocks", title: "Blocks", width: "84px", numeric: true, cell: (taken) => estimate.count(taken.live_at_end?.blocks ?? 0, taken) },
   { name: "open", title: "", width: "300px", cell: (taken) => {
     const earlier = snapshotsOf(taken.pid ?? null).find((each) => each.id < taken.id);
     return (

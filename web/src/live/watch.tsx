@@ -1,11 +1,13 @@
 // One live process: its timeline, the looks at it, and which sites grow.
 import { useState } from "preact/hooks";
+import { useActions } from "../actions";
 import { choice, choose, EVERY, GROWN, LATELY, SPANS, type Grouping } from "../choice";
 import * as format from "../format";
 import { matcherOf } from "../matcher";
 import { clean } from "../names";
 import { naming, question } from "../question";
 import { Search } from "../search";
+import { StatusLine } from "../status";
 import { about, ms, type Live, type LiveGrowth, type LiveTimeline, type LiveTree, type OwnSnapshot, type Process } from "./answers";
 import { LiveChart } from "./chart";
 import { LiveFlame } from "./flame";
@@ -43,26 +45,21 @@ export function Watch({ live, own }: { live: Live | null; own: OwnSnapshot[] }) 
   const growth = useStamped<LiveGrowth>(latest && !isWrong ? question("live/growth", { ...common, by, sort: column, order, search, limit: ROWS }) : null, stamp);
   const tree = useStamped<LiveTree>(latest && isFlame ? question("live/tree", { ...common, since: grown === "live" ? "none" : grown, library: choice.value.library || null }) : null, stamp);
   const [chosen, setChosen] = useState<Mark[]>([]);
-  const [problem, setProblem] = useState<string | null>(null);
+  const [action, act] = useActions();
   const [isTaking, setTaking] = useState(false);
 
   const marks = [...watched.looks.map((look) => markOfLook(key, look)), ...own.filter((each) => isOf(each, process)).map(markOfOwn)].sort((a, b) => a.at - b.at);
   // Looks that were thinned out meanwhile are not offered any more.
   const stillChosen = chosen.filter((mark) => marks.some((each) => each.id === mark.id));
   const chooseMark = (mark: Mark) => setChosen(stillChosen.some((each) => each.id === mark.id) ? stillChosen.filter((each) => each.id !== mark.id) : [...stillChosen.slice(-1), mark]);
-  const snapshot = async () => {
+  const snapshot = () => {
     setTaking(true);
-    try {
-      await open({ kind: "new", process: key });
-    } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error));
-    }
-    setTaking(false);
+    void act(({ signal }) => open({ kind: "new", process: key }, signal)).then(() => setTaking(false));
   };
   const data = growth.data;
   const until = hasEnded ? process!.exited_unix_ns! : Math.max(live?.now_unix_ns ?? 0, timeline.data?.to_unix_ns.at(-1) ?? 0);
   // Without the collector, or the process, everything else fails for the same reason.
-  const problems = live?.problem ? [live.problem] : isUnknown ? [`The collector does not know this process any more.${latest ? " What was seen of it is below." : ""}`] : [problem, watched.problem, timeline.problem, growth.problem, isFlame ? tree.problem : null];
+  const problems = live?.problem ? [live.problem] : isUnknown ? [`The collector does not know this process any more.${latest ? " What was seen of it is below." : ""}`] : [watched.problem, timeline.problem, growth.problem, isFlame ? tree.problem : null];
   const lines = [...new Set(problems.filter((line): line is string => Boolean(line)))];
   return (
     <div class="watch" data-looks={watched.looks.length} data-kept-bytes={watched.keptBytes} data-latest={latest?.number ?? ""}>
@@ -71,9 +68,10 @@ export function Watch({ live, own }: { live: Live | null; own: OwnSnapshot[] }) 
         <Facts process={process} live={live} timeline={timeline.data} />
         <span class="stretch" />
         {!hasEnded && <label title="Figures by site, compared with earlier ones. It goes on while this page is open.">Look every <select id="every" value={every} onChange={(event) => choose({ every: Number(event.currentTarget.value) })}>{EVERY.map((each) => <option value={each} key={each}>{everyTitle(each)}</option>)}</select></label>}
-        {!hasEnded && <button type="button" onClick={watched.lookNow}>Look now</button>}
-        {!hasEnded && <button type="button" title="Drops the looks: growth counts from now on" onClick={() => { setChosen([]); watched.startAgain(); }}>Start again</button>}
-        <button type="button" disabled={isTaking} title="Every block of it" onClick={() => void snapshot()}>{isTaking ? "taking it …" : hasEnded ? "Last state" : "Snapshot now"}</button>
+        {!hasEnded && <button type="button" disabled={action.waiting} onClick={() => void act(({ signal }) => watched.lookNow(signal))}>Look now</button>}
+        {!hasEnded && <button type="button" title="Drops the looks: growth counts from now on" disabled={action.waiting} onClick={() => { setChosen([]); void act(({ signal }) => watched.startAgain(signal)); }}>Start again</button>}
+        <button type="button" disabled={action.waiting} title="Every block of it" onClick={snapshot}>{isTaking ? "taking it …" : hasEnded ? "Last state" : "Snapshot now"}</button>
+        <StatusLine answer={action} />
       </div>
       {lines.map((line) => <p key={line} class="told problem" role="alert">{clean(line)}</p>)}
       <Sampling data={data} />
@@ -86,7 +84,7 @@ export function Watch({ live, own }: { live: Live | null; own: OwnSnapshot[] }) 
         {isFlame && <label title="Frames of the language's own library, and of what runs before main"><input type="checkbox" checked={choice.value.library} onChange={(event) => choose({ library: event.currentTarget.checked })} /> library frames</label>}
         <label>Lately: since <select value={lately} onChange={(event) => choose({ lately: Number(event.currentTarget.value) })}>{LATELY.map((each) => <option value={each} key={each}>{each === 1 ? "the last look" : `${each} looks ago`}</option>)}</select></label>
         <Search hint={isFlame ? "Search functions" : `Search ${by}s`} />
-        {data && search !== "" && !isFlame && <small class="in-all">{format.plural(data.count, "row")}, {format.bytes(data.found_bytes)}, {format.signed(format.bytes(data.found_growth), data.found_growth)}</small>}
+        {data && search !== "" && !isFlame && <small class="in-all">{format.plural(data.count, "row")}, {about(data.now_look.is_estimate)}{format.bytes(data.found_bytes)}, {about(isGrowthEstimate(data))}{format.signed(format.bytes(data.found_growth), data.found_growth)}</small>}
         <span class="stretch" />
         {data && <Totals data={data} />}
       </div>
@@ -117,17 +115,22 @@ function Facts({ process, live, timeline }: { process: Process | undefined; live
   );
 }
 
+/** Whether samples made the growth since the first look. */
+function isGrowthEstimate({ opened_look: first, now_look: now }: LiveGrowth): boolean {
+  return first.is_estimate || now.is_estimate;
+}
+
 /** The whole, and how it grew: the figures of the looks that the rows below are of. */
 function Totals({ data }: { data: LiveGrowth }) {
   const { opened_look: first, lately_look: before, now_look: now } = data;
-  const approx = about(now.is_estimate || first.is_estimate);
+  const approx = about(now.is_estimate);
   const grew = data.now.live_bytes - data.opened.live_bytes;
   const lately = data.now.live_bytes - data.lately.live_bytes;
   const passed = (look: { at_unix_ms: number }) => format.seconds(now.at_unix_ms - look.at_unix_ms);
   return (
     <span class="totals" title={now.is_verified ? "The figures of the latest look equal the process's own counts at that instant" : "The figures of the latest look could not be verified"}>
       <b data-figure="live_bytes" data-value={data.now.live_bytes}>{approx}{format.bytes(data.now.live_bytes)}</b> in {approx}<span data-figure="live_blocks" data-value={data.now.live_blocks}>{format.plural(data.now.live_blocks, "block")}</span> at {format.timeOfDay(now.at_unix_ms)};{" "}
-      <b data-figure="growth" data-value={grew}>{format.signed(format.bytes(grew), grew)}</b> in {passed(first)}, <span data-figure="lately" data-value={lately}>{format.signed(format.bytes(lately), lately)}</span> in {passed(before)}{!now.is_verified && <span class="problem"> · not verified</span>}
+      <b data-figure="growth" data-value={grew}>{about(isGrowthEstimate(data))}{format.signed(format.bytes(grew), grew)}</b> in {passed(first)}, <span data-figure="lately" data-value={lately}>{about(now.is_estimate || before.is_estimate)}{format.signed(format.bytes(lately), lately)}</span> in {passed(before)}{!now.is_verified && <span class="problem"> · not verified</span>}
     </span>
   );
 }

@@ -8,7 +8,7 @@ import { instantOfTree, openProcess, partOf, spanOf } from "./axis";
 
 const DEEPEST = 12;
 
-export function columnsOf(whole: Processes | null, shown: Processes | null, held: Map<number, number>, isTree: boolean, width: number): Column<RecordedProcess>[] {
+export function columnsOf(whole: Processes | null, shown: Processes | null, held: Map<number, number> | null, isTree: boolean, width: number): Column<RecordedProcess>[] {
   if (!whole) return [];
   const curves = new Map((shown ?? whole).processes.map((process) => [process.id, process]));
   const ranks = new Map(whole.stack.map((stacked, rank) => [stacked.id, rank]));
@@ -27,7 +27,7 @@ export function columnsOf(whole: Processes | null, shown: Processes | null, held
     { name: "start", title: "Start", width: "72px", numeric: true, sortable: true, cell: (process) => format.duration(process.start_ns) },
     { name: "lifetime", title: "Lasted", width: "72px", numeric: true, sortable: true, hint: "From its start to its end, as far as the recording knows it", cell: (process) => format.duration(process.duration_ns) },
     { name: "peak", title: "Peak", width: "84px", numeric: true, sortable: true, hint: "The most that this process held", cell: (process) => <b>{figure(process, process.peak_bytes)}</b> },
-    { name: "held", title: `At ${format.instant(at, spanOf(whole) / 1000)}`, width: "92px", numeric: true, sortable: true, hint: "What it held at the chosen instant", cell: (process) => (held.has(process.id) && held.get(process.id)! > 0 ? figure(process, held.get(process.id)!) : "") },
+    { name: "held", title: `At ${format.instant(at, spanOf(whole) / 1000)}`, width: "92px", numeric: true, sortable: true, hint: "What it held at the chosen instant", cell: (process) => (held === null ? "…" : held.get(process.id) ? figure(process, held.get(process.id)!) : "") },
     { name: "allocated", title: "Allocated", width: "84px", numeric: true, sortable: true, cell: (process) => figure(process, process.allocated_bytes) },
     { name: "live", title: "At exit", width: "76px", numeric: true, sortable: true, hint: "What it held at its end", cell: (process) => figure(process, process.live_at_end_bytes) },
   ];
@@ -68,7 +68,7 @@ function Lane({ process, answer, rank, at }: { process: RecordedProcess; answer:
     return `L${begin.toFixed(1)},${y(value).toFixed(1)}L${end.toFixed(1)},${y(value).toFixed(1)}`;
   });
   return (
-    <svg class="lane" width="100%" height="24" viewBox="0 0 1000 24" preserveAspectRatio="none" role="img" aria-label={`From ${format.duration(process.start_ns)} for ${format.duration(process.duration_ns)}, at most ${format.bytes(process.peak_bytes)}`}>
+    <svg class="lane" width="100%" height="24" viewBox="0 0 1000 24" preserveAspectRatio="none" role="img" aria-label={`From ${format.duration(process.start_ns)} for ${format.duration(process.duration_ns)}, at most ${process.estimated ? "~" : ""}${format.bytes(process.peak_bytes)}`}>
       {steps.length > 0 && <rect x={left} y={2} width={Math.max(1.5, right - left)} height={21} style={{ fill: pale }} opacity={0.45} />}
       {steps.length > 0 && <path d={`M${left.toFixed(1)},23${steps.join("")}L${Math.max(left + 1.5, right).toFixed(1)},23Z`} style={{ fill: strong }} />}
       {at >= answer.window.from_ns && at <= answer.window.to_ns && <line class="lane-at" x1={x(at)} x2={x(at)} y1={0} y2={24} />}

@@ -29,8 +29,8 @@ export interface StackedParts {
 /** Bytes that may be an estimate. */
 const markedBytes = (value: number, isEstimate: boolean | undefined): string => `${isEstimate ? "~" : ""}${format.bytes(value)}`;
 
-/** `chosen`: the total at the chosen instant; `isEstimate`: whether samples made it. */
-export function StackedTotals({ whole, shown, chosen, isEstimate = false, parts }: { whole: StackedBins; shown: StackedBins; chosen: number; isEstimate?: boolean; parts: StackedParts }) {
+/** `chosen`: the total at the chosen instant, or null while that is not known; `isEstimate`: whether samples made it. */
+export function StackedTotals({ whole, shown, chosen, isEstimate = false, parts }: { whole: StackedBins; shown: StackedBins; chosen: number | null; isEstimate?: boolean; parts: StackedParts }) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   const [hovered, setHovered] = useState<number | null>(null);
@@ -93,11 +93,12 @@ export function StackedTotals({ whole, shown, chosen, isEstimate = false, parts 
   };
 
   const { names } = parts;
+  const chosenText = chosen === null ? "…" : markedBytes(chosen, isEstimate);
   const layers = layersOf(shown);
   const isZoomed = shown.window.from_ns > whole.window.from_ns || shown.window.to_ns < whole.end_ns;
   return (
     <section class="stacked-totals" aria-label={parts.label}>
-      <div class="stacked-box" ref={box} style={{ height: `${HEIGHT + 20}px` }} role="slider" tabIndex={0} aria-label={parts.slider} aria-valuemin={whole.window.from_ns} aria-valuemax={whole.end_ns} aria-valuenow={at} aria-valuetext={`${parts.instant(at, spanOf(whole) / 1000)}: ${markedBytes(chosen, isEstimate)} in ${parts.of}`}
+      <div class="stacked-box" ref={box} style={{ height: `${HEIGHT + 20}px` }} role="slider" tabIndex={0} aria-label={parts.slider} aria-valuemin={whole.window.from_ns} aria-valuemax={whole.end_ns} aria-valuenow={at} aria-valuetext={`${parts.instant(at, spanOf(whole) / 1000)}: ${chosenText} in ${parts.of}`}
         onPointerDown={down} onPointerMove={move} onPointerUp={up} onPointerCancel={() => setDrag(null)} onPointerLeave={() => setHovered(null)} onDblClick={() => !saved && choose({ tree_from: null, tree_to: null })} onKeyDown={saved ? undefined : keys}
         onWheel={saved ? undefined : (event) => { event.preventDefault(); if (!event.shiftKey) zoom(timeAt(event), event.deltaY > 0 ? 1 / 0.8 : 0.8); }}>
         {width > 0 && (
@@ -118,7 +119,7 @@ export function StackedTotals({ whole, shown, chosen, isEstimate = false, parts 
         {shown.stack.map(({ id }, rank) => <button type="button" class="quiet" key={id} title={parts.openTitle} onClick={() => parts.open(id, at)}><i class="swatch" style={{ background: rankColour(rank)[0] }} />{clean(names.get(id)?.name ?? "")} <small>{names.get(id)?.detail}</small></button>)}
         {parts.count > shown.stack.length && <span><i class="swatch" style={{ background: rankColour(-1)[0] }} />{format.plural(parts.count - shown.stack.length, "other")}</span>}
         <span class="stretch" />
-        <small class="chosen-total">{parts.instant(at, spanOf(whole) / 1000)}: <b data-figure="chosen-total" data-value={chosen}>{markedBytes(chosen, isEstimate)}</b> in all</small>
+        <small class="chosen-total">{parts.instant(at, spanOf(whole) / 1000)}: <b data-figure="chosen-total" data-value={chosen ?? undefined}>{chosenText}</b> in all</small>
         {isZoomed && <button type="button" class="quiet" title="Show the whole time (Esc)" onClick={() => choose({ tree_from: null, tree_to: null })}>whole time</button>}
       </div>
     </section>

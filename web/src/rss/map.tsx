@@ -31,7 +31,7 @@ export function HeapMap() {
   const ranks = useMemo(() => (whole.data ? ranksOf(whole.data) : new Map<number, number>()), [whole.data]);
   const map = useMemo(() => (saved && part.data && range ? cut(part.data, range) : part.data), [part.data, choice.value.node]);
   return (
-    <div class={`heap-map${part.waiting ? " old" : ""}`}>
+    <div class={`heap-map${part.isOld ? " old" : ""}`}>
       {whole.data && whole.data.pages > 0 && <Strip map={whole.data} range={range ?? { from: 0, to: whole.data.pages }} ranks={ranks} />}
       <div class="heap-map-frame" ref={frame}>
         {map && map.pages > 0 && size.width > 0 && <Cells map={map} ranks={ranks} width={size.width} height={size.height} />}

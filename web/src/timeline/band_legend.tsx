@@ -7,6 +7,7 @@ import * as format from "../format";
 import { isMenuKey, isRightClick, openMenu, openMenuAt } from "../menu";
 import { clean, shown } from "../names";
 import { saved } from "../saved";
+import { keptBy } from "../subject";
 import { binAt, coloursOf, filterOfBand, keyOf, pointer, restColour, restOf, subjectOfBand, valuesOf } from "./bands";
 import "./bands.css";
 
@@ -36,7 +37,7 @@ export function BandLegend({ bands, instantA, resolution }: { bands: Bands; inst
         const value = valuesOf(band, measure)[bin] ?? 0;
         const name = nameOfBand(band.key, band.detail);
         return (
-          <button type="button" key={keyOf(band)} class={`band${under === index ? " band-under" : ""}`} data-band={band.key} data-id={band.id} data-value={value} title={`${clean(band.key)}${filter && !saved ? "\nClick: only this. Right click: more" : ""}`} aria-label={`${name}, ${written(value)}${filter && !saved ? `: only this ${by}` : ""}`} aria-haspopup="menu"
+          <button type="button" key={keyOf(band)} class={`band${under === index ? " band-under" : ""}`} data-band={band.key} data-id={band.id} data-value={value} title={`${clean(band.key)}${filter && !saved ? `\nClick: ${keptBy(filter, by)}. Right click: more` : ""}`} aria-label={`${name}, ${written(value)}${filter && !saved ? `: ${keptBy(filter, by)}` : ""}`} aria-haspopup="menu"
             onClick={() => { if (filter && !saved) addFilter(filter); }}
             onContextMenu={(event) => { if (isRightClick(event)) openMenu(subjectOfBand(band, by), { x: event.clientX, y: event.clientY }); }}
             onKeyDown={(event) => {

@@ -6,6 +6,7 @@ import * as format from "../format";
 import { isMenuKey, isRightClick, openMenu, openMenuAt } from "../menu";
 import { clean } from "../names";
 import { saved } from "../saved";
+import { keptBy } from "../subject";
 import { binAt, coloursOf, filterOfBand, keyOf, pointer, restColour, restOf, subjectOfBand, valuesOf } from "./bands";
 import { nameOfBand } from "./band_legend";
 import { AXIS, RIGHT } from "./plots";
@@ -35,7 +36,7 @@ export function Lanes({ bands, width, range, instantA }: { bands: Bands; width: 
     const value = values[bin] ?? 0;
     return (
       <button type="button" class="lane" key={keyOf(band)} data-lane={band.key} data-id={band.id} data-value={value} style={{ paddingLeft: `${AXIS}px`, paddingRight: `${RIGHT}px` }} aria-haspopup="menu"
-        title={`${clean(band.key)}: ${written(Math.max(0, ...values))} at most${filter && !saved ? "\nClick: only this. Right click: more" : ""}`} aria-label={`${name}, ${written(value)}${filter && !saved ? `: only this ${by}` : ""}`}
+        title={`${clean(band.key)}: ${written(Math.max(0, ...values))} at most${filter && !saved ? `\nClick: ${keptBy(filter, by)}. Right click: more` : ""}`} aria-label={`${name}, ${written(value)}${filter && !saved ? `: ${keptBy(filter, by)}` : ""}`}
         onClick={() => { if (filter && !saved) addFilter(filter); }}
         onContextMenu={(event) => { if (isRightClick(event)) openMenu(subjectOfBand(band, by), { x: event.clientX, y: event.clientY }); }}
         onKeyDown={(event) => {

@@ -1,6 +1,6 @@
 // The second file on the axis of the first: both begin at the same place, however late each began.
 import type { Source, Timeline as Course } from "../answers";
-import { useAnswer } from "../answer";
+import { useAnswer, type Answer } from "../answer";
 import { choice } from "../choice";
 import { question } from "../question";
 import { isAnswered } from "../saved";
@@ -35,7 +35,8 @@ export function isOverlayShown(): boolean {
   return !choice.value.curves.includes(OVERLAY);
 }
 
-export function useOverlay(range: Range, points: number): Overlay | null {
+/** The second file, and the answer that its curve is made of. */
+export function useOverlay(range: Range, points: number): [Overlay | null, Answer<Course>] {
   const file = isOverlayShown() ? fileOfOverlay() : null;
   const shift = file ? wholeRange().left - (file.begins_ns ?? 0) : 0;
   const isWhole = choice.value.left === null && choice.value.right === null;
@@ -43,8 +44,9 @@ export function useOverlay(range: Range, points: number): Overlay | null {
   const to = Math.min(file?.duration_ns ?? 0, range.right - shift);
   // It is asked about what is visible; nothing of a shorter run may be.
   const asked = file && to > from ? question("timeline", { source: file.id, from: isWhole ? null : from, to: isWhole ? null : to, points, filter: choice.value.filters }) : null;
-  const { data: course } = useAnswer<Course>(asked, 60);
-  if (!file) return null;
+  const answer = useAnswer<Course>(asked, 60);
+  const course = answer.data;
+  if (!file) return [null, answer];
   const { measure } = choice.value;
   const values = (edges: number[]) => {
     if (!course || !asked) return edges.map(() => null);
@@ -53,7 +55,7 @@ export function useOverlay(range: Range, points: number): Overlay | null {
     const high = along(edges, course.t.slice(0, -1).map((t) => t + shift), envelope.high);
     return high.map((value, index) => (edges[index] > ends ? null : value));
   };
-  return { file, title: titleOf(file), shift, course: asked ? course : null, along: values };
+  return [{ file, title: titleOf(file), shift, course: asked ? course : null, along: values }, answer];
 }
 
 /** Where its own peak is on this axis. */

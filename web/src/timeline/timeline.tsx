@@ -41,12 +41,14 @@ function Course() {
     source: file.id, by: stack, top: mostBands(), from: whole ? null : range.left, to: whole ? null : range.right, points, measure: measure === "blocks" ? "blocks" : null, filter: filters, ...naming(),
   }), 60);
   const bands = stack !== "" && stacked.data?.by === stack ? stacked.data : null;
-  const overlay = useOverlay(range, points);
+  const [overlay, overlaid] = useOverlay(range, points);
   const instantA = instantOf(at, to ?? file.duration_ns);
   const peak = useAnswer<Peak>(from === null && to === null ? null : about("peak", { at: null, filter: null }), 60);
   // Of what is filtered, the peak of the whole recording is in the answer only while all of it is shown.
   const zoomed = useAnswer<Course>(whole || filters.length === 0 ? null : question("timeline", { source: file.id, points: 1, filter: filters }), 60);
   const drawn = whole ? answer : zoomed;
+  const asked = [answer, stacked, zoomed, peak, overlaid];
+  const told = asked.find((each) => each.problem !== null) ?? asked.find((each) => each.waiting) ?? stacked;
   useEffect(() => {
     peakOfWindow.value = peak.waiting || peak.problem !== null ? null : peak.data;
     peakOfFiltered.value = filters.length === 0 || drawn.waiting || drawn.problem !== null ? null : drawn.data?.peak ?? null;
@@ -72,8 +74,7 @@ function Course() {
         </div>
         {bands && !lanes && <BandLegend bands={bands} instantA={instantA} resolution={(range.right - range.left) / plotWidth} />}
       </div>
-      {stack !== "" && stacked.problem && <p class="nothing">{stacked.problem}</p>}
-      <StatusLine answer={answer.waiting ? answer : stacked} />
+      <StatusLine answer={told} />
       <HeightSeparator of={HEIGHT} shown={plotHeight.value} label="Height of the timeline" />
     </section>
   );

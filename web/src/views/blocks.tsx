@@ -50,7 +50,7 @@ export function BlocksView() {
   const lasts = (file?.duration_ns ?? Infinity) - (file?.begins_ns ?? 0);
   const resolution = resolutionOf((data?.blocks ?? []).map((block) => block.allocated_ns));
   return (
-    <div class={`blocks-view${pages.answer.waiting ? " old" : ""}`}>
+    <div class={`blocks-view${pages.answer.isOld ? " old" : ""}`}>
       <div class="histograms">
         {histograms.data && <Histogram title="Size" bars={histograms.data.size} shown={format.bytes} measure={measure}
           chosen={rangeOf("size")} onChoose={(range) => setFilter("size", range && `size:${range.from}..${range.to}`)} />}
@@ -80,7 +80,7 @@ export function BlocksView() {
           : <small>{estimate.isEstimated() ? <>{format.plural(data.count, "sampled block")}, which stand for {estimate.plural(data.estimated_blocks, "block")}</> : format.plural(data.count, "block")}, <estimate.Bytes value={data.bytes} />{isNamed || !hasLives ? "" : isEver ? ", ever" : ", live at A"}</small>)}
         <span class="stretch" />
         {data && <SaveCsv part="blocks" columns={CSV} note={data.count > MOST_SAVED ? `Save the first ${format.count(MOST_SAVED)} of ${format.count(data.count)} blocks` : undefined}
-          rows={() => (saved || !question ? data.blocks : everyRow<Blocks, Block>(question, (answer) => answer.blocks, (answer) => answer.count, MOST_BLOCKS, MOST_SAVED))} />}
+          rows={(signal) => (saved || !question ? data.blocks : everyRow<Blocks, Block>(question, (answer) => answer.blocks, (answer) => answer.count, MOST_BLOCKS, MOST_SAVED, signal))} />}
         <StatusLine answer={pages.answer} />
       </div>
       <div class="split">

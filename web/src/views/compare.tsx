@@ -49,7 +49,7 @@ export function CompareView() {
   const control = useRef<FlameControl | null>(null);
   const [match, setMatch] = useState({ place: -1, count: 0 });
   return (
-    <div class={`compare-view${answer.waiting ? " old" : ""}`}>
+    <div class={`compare-view${answer.isOld ? " old" : ""}`}>
       <div class="tools">
         {isReversed && <small>from B to A, the older file first:</small>}
         <span class="instant-a">A</span> <b>{titleOf(file)}</b> at {typeof at === "string" ? titleOfInstant(has("timeline") ? at : "end") : when(at)}{typeof at === "string" && <Instant data={isReversed ? data?.after : data?.before} file={file} />}

@@ -36,7 +36,7 @@ export function FlameView() {
   const left = whole?.left_out;
   const notInPage = saved && (focus || hide.length > 0 || merge || library || lines);
   return (
-    <div class={`flame-view${answer.waiting ? " old" : ""}`}>
+    <div class={`flame-view${answer.isOld ? " old" : ""}`}>
       <div class="tools">
         <select aria-label="Direction" value={direction} onChange={(event) => choose({ direction: event.currentTarget.value as "down" | "up" })} disabled={focus !== ""}>
           <option value="down">from main to allocations</option><option value="up">inverted: from allocations to main</option>

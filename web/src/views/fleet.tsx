@@ -2,8 +2,8 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useAnswer } from "../answer";
 import { choice, choose, FLEET_PARTS, LABELS, type FleetPart, type Label } from "../choice";
+import { useActions, type Act } from "../actions";
 import { SaveCsv } from "../csv";
-import { useActions, type Act } from "../fleet/actions";
 import { rowsOf, text, type FleetRow, type FleetTable, type FleetTimeline } from "../fleet/answers";
 import { chosenSlot, FleetChart } from "../fleet/chart";
 import { columnsOf, csvOf } from "../fleet/columns";
@@ -52,7 +52,7 @@ export function FleetView() {
     void act((running) => openProcess(text(rows[picked], "process_id"), slot!, running));
   };
   return (
-    <div class={`fleet-view${shownAnswer.waiting || table.waiting ? " old" : ""}`} onKeyDown={enter}>
+    <div class={`fleet-view${shownAnswer.isOld || table.isOld ? " old" : ""}`} onKeyDown={enter}>
       <div class="tools">
         {data && <Headline answer={data} />}
         <span class="stretch" />

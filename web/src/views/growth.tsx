@@ -31,7 +31,7 @@ export function GrowthView() {
   const site = sites[picked];
   const end = answer.data?.t.at(-1) ?? choice.value.to ?? source.value?.duration_ns ?? 0;
   return (
-    <div class={`leaks-view${answer.waiting ? " old" : ""}`}>
+    <div class={`leaks-view${answer.isOld ? " old" : ""}`}>
       <div class="tools">
         <small>What was allocated in the window and is live at {endOf(answer.data?.t.at(-1))}, ranked by how much and how steadily it grows.</small>
         <span class="stretch" />

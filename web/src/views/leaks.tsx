@@ -30,7 +30,7 @@ export function LeaksView() {
   const isAtEnd = choice.value.at === DEFAULT.at || choice.value.at === "end";
   const before = useAnswer<Headline>(isAtEnd && has("timeline") && !saved ? about("headline", { at: null }) : null, 80).data?.before_teardown_ns ?? null;
   return (
-    <div class={`leaks-view${answer.waiting ? " old" : ""}`}>
+    <div class={`leaks-view${answer.isOld ? " old" : ""}`}>
       <div class="tools">
         <small>What is live at {isAtEnd ? "the end" : "A"} and how old it is. At the end of a program this was never freed. Caches and globals are in it, too: Growth shows what keeps growing.{before !== null && <> The program frees most of its memory at its end. <button type="button" class="quiet" title="What is live before the program frees its memory at its end" onClick={() => choose({ at: before })}>before its tear-down, at {when(before)}</button></>}</small>
         <span class="stretch" />

@@ -22,7 +22,7 @@ export function OverviewView() {
   const data = answer.data;
   const file = source.value!;
   return (
-    <div class={`overview${answer.waiting ? " old" : ""}`}>
+    <div class={`overview${answer.isOld ? " old" : ""}`}>
       <StatusLine answer={answer} />
       <Headline />
       {data && <Figures data={data} />}

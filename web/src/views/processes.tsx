@@ -24,9 +24,11 @@ export function ProcessesView() {
   const part = useAnswer<Processes>(isZoomed ? question("processes", { from: tree_from, to: tree_to }) : null, 80);
   const shown = isZoomed ? part : whole;
   const isHighest = whole.data?.highest?.at_ns === tree_at;
-  const other = useAnswer<ProcessesHeld>(tree_at === null || isHighest ? null : question("processes/held", { at: tree_at }), 80);
+  const isOther = tree_at !== null && !isHighest;
+  const other = useAnswer<ProcessesHeld>(isOther ? question("processes/held", { at: tree_at }) : null, 80);
   const at = instantOfTree(whole.data);
-  const held = useMemo(() => heldBy(whole.data, tree_at === null || isHighest ? null : other.data), [whole.data, other.data, tree_at, isHighest]);
+  const held = useMemo(() => (isOther ? heldThen(other.data) : heldAtHighest(whole.data)), [whole.data, other.data, isOther]);
+  const chosen = isOther ? other.data?.total_bytes ?? null : whole.data?.highest?.bytes ?? 0;
   const processes = useMemo(() => arranged(whole.data?.processes ?? [], held, sort, order, search), [whole.data, held, sort, order, search]);
   const columns = useMemo(() => columnsOf(whole.data, shown.data, held, sort === "" && search === "", width), [whole.data, shown.data, held, at, sort, search, width]);
   const picked = pick === "" ? -1 : processes.findIndex((process) => String(process.id) === pick);
@@ -36,16 +38,16 @@ export function ProcessesView() {
     void openProcess(processes[picked], at);
   };
   return (
-    <div class={`processes-view${shown.waiting ? " old" : ""}`} onKeyDown={enter}>
+    <div class={`processes-view${shown.isOld || other.isOld ? " old" : ""}`} onKeyDown={enter}>
       <div class="tools">
         {whole.data && <Headline answer={whole.data} />}
         <span class="stretch" />
         {search && <small class="in-all">{format.plural(processes.length, "process", "processes")}</small>}
         {sort !== "" && <button type="button" class="quiet" onClick={() => choose({ sort: "" })}>as a tree</button>}
         <Search hint="Search processes" />
-        <StatusLine answer={whole.problem || whole.waiting ? whole : shown} />
+        <StatusLine answer={[whole, shown, other].find((each) => each.problem !== null || each.waiting) ?? shown} />
       </div>
-      {shown.data && whole.data && <StackedTotals whole={whole.data} shown={shown.data} chosen={(tree_at === null || isHighest ? null : other.data)?.total_bytes ?? whole.data.highest?.bytes ?? 0} parts={partsOf(whole.data)} />}
+      {shown.data && whole.data && <StackedTotals whole={whole.data} shown={shown.data} chosen={chosen} parts={partsOf(whole.data)} />}
       {whole.data && <Notes answer={whole.data} />}
       <Table label="Processes" columns={columns} count={processes.length} row={(index) => processes[index]} rowHeight={30} sort={sort} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
         onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={`${whole.question} ${sort} ${order} ${search}`} empty={whole.data ? (search ? "Nothing matches." : "No process.") : ""} />
@@ -96,23 +98,28 @@ function Notes({ answer }: { answer: Processes }) {
   if (answer.left_out > 0) notes.push(`${format.plural(answer.left_out, "smaller process", "smaller processes")} left out of all figures.`);
   for (const problem of answer.problems.slice(0, 3)) notes.push(`${clean(problem.path)}: ${clean(problem.what)}`);
   if (answer.problems.length > 3) notes.push(`${format.count(answer.problems.length - 3)} more files cannot be shown.`);
-  if (saved) notes.push("This saved page has the whole time and the instant of the highest total, and the other views of the largest processes.");
+  if (saved) notes.push("This saved page has the whole time, the instant of the highest total and the one at which it was saved, and the other views of the largest processes.");
   return notes.length ? <p class="processes-notes"><small>{notes.join(" ")}</small></p> : null;
 }
 
-/** What each process held at the chosen instant; null while that is not known. */
-function heldBy(answer: Processes | null, other: ProcessesHeld | null): Map<number, number> {
-  if (other) return new Map(other.held.map((each) => [each.id, each.bytes]));
-  return new Map((answer?.processes ?? []).map((process) => [process.id, process.held_bytes]));
+/** What each process held at an instant; null while that is not known. */
+type Held = Map<number, number> | null;
+
+function heldThen(answer: ProcessesHeld | null): Held {
+  return answer && new Map(answer.held.map((each) => [each.id, each.bytes]));
+}
+
+function heldAtHighest(answer: Processes | null): Held {
+  return answer && new Map(answer.processes.map((process) => [process.id, process.held_bytes]));
 }
 
 /** The processes that a search finds, as a tree or sorted by a column. */
-function arranged(processes: RecordedProcess[], held: Map<number, number>, sort: string, order: "asc" | "desc", search: string): RecordedProcess[] {
+function arranged(processes: RecordedProcess[], held: Held, sort: string, order: "asc" | "desc", search: string): RecordedProcess[] {
   const { matches } = matcherOf(search);
   const found = matches ? processes.filter((process) => matches(process.name) || matches(process.command ?? "") || matches(String(process.pid)) || matches(process.path)) : processes;
   const values: { [column: string]: (process: RecordedProcess) => number | string } = {
     pid: (process) => process.pid, name: (process) => process.name, start: (process) => process.start_ns, lifetime: (process) => process.duration_ns, peak: (process) => process.peak_bytes,
-    held: (process) => held.get(process.id) ?? 0, allocated: (process) => process.allocated_bytes, live: (process) => process.live_at_end_bytes, rss: (process) => process.rss_peak?.bytes ?? 0,
+    held: (process) => held?.get(process.id) ?? 0, allocated: (process) => process.allocated_bytes, live: (process) => process.live_at_end_bytes, rss: (process) => process.rss_peak?.bytes ?? 0,
   };
   const value = values[sort];
   if (!value) return found;

@@ -24,7 +24,7 @@ export function RssView() {
   const answer = useAnswer<Rss>(rssQuestion("rss", { by: "type", limit: MOST }), 80);
   const data = answer.data;
   return (
-    <div class={`rss-view${answer.waiting ? " old" : ""}`}>
+    <div class={`rss-view${answer.isOld ? " old" : ""}`}>
       <div class="tools">
         <div class="switch" role="group" aria-label="Part">
           {RSS_PARTS.map((each) => <button type="button" key={each} aria-pressed={each === part} onClick={() => choose({ part: each })}>{TITLES[each]}</button>)}

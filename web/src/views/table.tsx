@@ -55,13 +55,13 @@ export function GroupedRows({ by, label, children }: { by: Grouping; label: stri
   const pickedRow = picked >= 0 ? row(picked) : undefined;
   const hasElements = pages.answer.data?.rows.some((each) => each.elements !== undefined) ?? false;
   return (
-    <div class={`table-view${pages.answer.waiting ? " old" : ""}`}>
+    <div class={`table-view${pages.answer.isOld ? " old" : ""}`}>
       <div class="tools">
         {children}
         <Search hint={`Search ${by}s`} />
         <span class="stretch" />
         {pages.answer.data && <small>{format.plural(count, "row")}, {estimate.valued(search ? foundValue(pages.answer.data, local) : totalOf(pages.answer.data, metric), metric)} in all</small>}
-        {pages.answer.data && <SaveCsv part={`${metric}-by-${by}`} columns={csvColumns(metric)} rows={() => local ?? (question ? everyRow<Rows, Row>(question, (answer) => answer.rows, (answer) => answer.count, MOST_ROWS, Infinity) : [])} />}
+        {pages.answer.data && <SaveCsv part={`${metric}-by-${by}`} columns={csvColumns(metric)} rows={(signal) => local ?? (question ? everyRow<Rows, Row>(question, (answer) => answer.rows, (answer) => answer.count, MOST_ROWS, Infinity, signal) : [])} />}
         {pages.answer.data && <SavePprof />}
         <StatusLine answer={pages.answer} />
       </div>

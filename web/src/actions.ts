@@ -1,7 +1,7 @@
 // What a button starts: it may take long, be cancelled, or fail, and shows that as a question does.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { open, type Answer } from "../answer";
-import type { Progress } from "../api";
+import { open, type Answer } from "./answer";
+import type { Progress } from "./api";
 
 /** What a running action checks, and reports to. */
 export interface Running {
@@ -11,7 +11,7 @@ export interface Running {
 
 export type Act = (work: (running: Running) => Promise<void>) => Promise<void>;
 
-const IDLE: Answer<null> = { data: null, question: null, waiting: false, progress: null, problem: null };
+const IDLE: Answer<null> = { data: null, question: null, waiting: false, isOld: false, progress: null, problem: null };
 
 /** The state of the last action, and what starts one: it takes the place of one that still runs. An action ends with the view that it belongs to. */
 export function useActions(): [Answer<null>, Act] {
