@@ -258,7 +258,7 @@ test("the end of a process and of the collector is told, and what was seen stays
   await until("the sampling is changed", async () => /The sampling changed/.test(await opened.locator(".watch").textContent()));
   await another.stop();
   await until("the growth is an estimate", async () => /^~/.test(await opened.locator(".watch [data-figure=growth]").textContent()));
-  assert.match(await opened.locator(".live-chart svg").getAttribute("aria-label"), /, ~[\d.]+ \S+ at the end$/);
+  await until("and so is the end of the timeline", async () => /, ~[\d.]+ \S+ at the end$/.test(await opened.locator(".live-chart svg").getAttribute("aria-label")));
   server.signal("SIGKILL");
   await opened.locator(".ended", { hasText: /ended at \d\d:\d\d:\d\d after/ }).waitFor({ timeout: 15_000 });
   await until("the last state", async () => (await api(view, `live/looks?process=${key}`)).looks.at(-1).has_exited);

@@ -22,6 +22,7 @@ fn kept(id: u64, name: &str) -> KeptInfo {
         taken_unix_ns: process(0, "", ProcessState::Live).since_unix_ns,
         live_bytes: 5500,
         live_blocks: 3,
+        is_estimate: false,
         file_bytes: 2048,
     }
 }

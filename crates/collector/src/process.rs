@@ -219,6 +219,7 @@ impl Process {
         let sample_bytes = self.table.sample_bytes();
         TimelineReading {
             at_unix_ns: unix_ns(),
+            since_boot_ns: since_boot_ns(),
             live_bytes: live(Count::AllocatedBytes, Count::FreedBytes).saturating_add(more_bytes),
             live_blocks: live(Count::Allocations, Count::Frees).saturating_add(more_blocks / UNITS),
             allocations: of(Count::Allocations).saturating_add(of(Count::MoreAllocations) / UNITS),
@@ -348,6 +349,12 @@ pub(crate) fn has_mapping(pid: u32, is_wanted: &dyn Fn(&[u8]) -> bool) -> bool {
 /// Whether a line contains these bytes.
 pub(crate) fn contains(line: &[u8], wanted: &[u8]) -> bool {
     line.windows(wanted.len()).any(|window| window == wanted)
+}
+
+/// Nanoseconds since the system started, with the time that it was suspended.
+fn since_boot_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
 }
 
 /// The time now, in nanoseconds since the Unix epoch.

@@ -429,6 +429,8 @@ pub struct KeptInfo {
     pub live_bytes: u64,
     /// Blocks that were live.
     pub live_blocks: u64,
+    /// True if live bytes and blocks are estimates.
+    pub is_estimate: bool,
     /// Bytes of the file.
     pub file_bytes: u64,
 }
@@ -444,6 +446,7 @@ impl KeptInfo {
             "taken_unix_ns": self.taken_unix_ns,
             "live_bytes": self.live_bytes,
             "live_blocks": self.live_blocks,
+            "is_estimate": self.is_estimate,
             "file_bytes": self.file_bytes,
         })
     }
@@ -460,6 +463,8 @@ impl KeptInfo {
             taken_unix_ns: number("taken_unix_ns")?,
             live_bytes: number("live_bytes")?,
             live_blocks: number("live_blocks")?,
+            // A collector of an older version does not say it.
+            is_estimate: value["is_estimate"].as_bool().unwrap_or_default(),
             file_bytes: number("file_bytes")?,
         })
     }

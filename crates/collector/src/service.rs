@@ -277,6 +277,7 @@ impl CollectorService {
             taken_unix_ns,
             live_bytes: figures.live_bytes(),
             live_blocks: figures.live_blocks(),
+            is_estimate: snapshot.source.sample_rate.is_some() || figures.is_estimate(),
             file_bytes: 0,
         };
         self.store.keep(reserved, about, |file| write(file, &snapshot)).map_err(cannot)

@@ -18,11 +18,16 @@ const FEWEST_BINS: usize = 16;
 const MOST_BINS: usize = 2048;
 const MOST_BINS_TOGETHER: usize = 200_000;
 
+/// The clock of the time of day was set if it went this much further than the one that is never set, or less far. It is corrected by less all the time.
+const LEAST_STEP: i128 = SECOND as i128;
+
 /// The figures of a process at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimelineReading {
     /// The time, in nanoseconds since the Unix epoch.
     pub at_unix_ns: u64,
+    /// The same time on a clock that is never set: nanoseconds since the system started.
+    pub since_boot_ns: u64,
     /// Live bytes.
     pub live_bytes: u64,
     /// Live blocks.
@@ -158,6 +163,14 @@ impl TimelineLevel {
         self.bins.truncate(kept + 1);
     }
 
+    /// Moves all bins in time.
+    fn shift(&mut self, by: i128) {
+        let shifted = |time: u64| u64::try_from((i128::from(time) + by).max(0)).unwrap_or(u64::MAX);
+        for bin in &mut self.bins {
+            (bin.from_unix_ns, bin.to_unix_ns) = (shifted(bin.from_unix_ns), shifted(bin.to_unix_ns));
+        }
+    }
+
     fn covers(&self, since_unix_ns: u64) -> bool {
         !self.has_dropped || self.bins.front().is_some_and(|first| first.from_unix_ns <= since_unix_ns)
     }
@@ -167,6 +180,8 @@ impl TimelineLevel {
 #[derive(Clone, Debug)]
 pub struct ProcessTimeline {
     levels: [TimelineLevel; LEVELS.len()],
+    /// The time of the last reading on both clocks.
+    last_read: Option<(u64, u64)>,
 }
 
 impl Default for ProcessTimeline {
@@ -176,13 +191,22 @@ impl Default for ProcessTimeline {
             left -= 1;
             TimelineLevel { width_ns, bins: VecDeque::new(), most, keeps_all: left == 0, has_dropped: false }
         });
-        Self { levels }
+        Self { levels, last_read: None }
     }
 }
 
 impl ProcessTimeline {
-    /// Adds a reading. One that is not later than the last one, because the clock was set back, counts as one at the same time.
+    /// Adds a reading. If the clock was set since the last one, earlier readings get the times that the clock would have shown: so bins lie as far apart as they
+    /// were read, and fit to times that are taken from now on.
     pub fn add(&mut self, mut reading: TimelineReading) {
+        let now = (reading.at_unix_ns, reading.since_boot_ns);
+        if let Some((unix, boot)) = self.last_read.replace(now) {
+            let went = |from: u64, to: u64| i128::from(to) - i128::from(from);
+            let step = went(unix, now.0) - went(boot, now.1);
+            if step.abs() >= LEAST_STEP {
+                self.levels.iter_mut().for_each(|level| level.shift(step));
+            }
+        }
         reading.at_unix_ns = reading.at_unix_ns.max(self.last().map_or(0, |last| last.to_unix_ns));
         let bin = TimelineBin::from(reading);
         self.levels.iter_mut().for_each(|level| level.add(&bin));
@@ -320,6 +344,7 @@ mod tests {
         let noise = second.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         TimelineReading {
             at_unix_ns: START + second * SECOND,
+            since_boot_ns: second * SECOND,
             live_bytes: second * 10 + noise,
             live_blocks: noise,
             allocations: second * 100,
@@ -391,10 +416,35 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_that_is_set_leaves_bins_as_far_apart_as_they_were_read() {
+        for hours in [-1i64, 1] {
+            let set = |at: u64| at.wrapping_add_signed(hours * 3600 * SECOND as i64);
+            let mut timeline = ProcessTimeline::default();
+            (0..100).for_each(|second| timeline.add(reading(second)));
+            let before = timeline.since(0, 4096).1;
+            for second in 100..300 {
+                timeline.add(TimelineReading { at_unix_ns: set(reading(second).at_unix_ns), ..reading(second) });
+            }
+            let (width, bins) = timeline.since(0, 4096);
+            assert_eq!((width, bins.len()), (SECOND, 300));
+            for (second, bin) in (0..).zip(&bins) {
+                assert_eq!(bin.from_unix_ns, set(reading(second).at_unix_ns));
+                assert_eq!(bin.live_bytes.last, reading(second).live_bytes);
+            }
+            assert_eq!(before[0].from_unix_ns, START);
+        }
+        // Small corrections of the clock move nothing.
+        let mut timeline = ProcessTimeline::default();
+        timeline.add(reading(1));
+        timeline.add(TimelineReading { at_unix_ns: reading(2).at_unix_ns + SECOND / 2, ..reading(2) });
+        assert_eq!(timeline.since(0, 10).1[0].from_unix_ns, reading(1).at_unix_ns);
+    }
+
+    #[test]
     fn clocks_that_jump_and_single_readings_do_no_harm() {
         let mut timeline = ProcessTimeline::default();
         timeline.add(reading(100));
-        // Set back: no time runs backwards.
+        // No time runs backwards.
         timeline.add(reading(50));
         assert_eq!(timeline.last().unwrap().to_unix_ns, reading(100).at_unix_ns);
         assert_eq!(timeline.last().unwrap().live_bytes.last, reading(50).live_bytes);

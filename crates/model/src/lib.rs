@@ -112,7 +112,7 @@ pub use rss::{
     AllocatorMemory, AreaKind, BreakdownReason, FilePages, HeapArea, MemoryLimit, PageOwner, PageRun, ProcessMemory,
     RssBreakdown, RssKind, RssRow, SitePages,
 };
-pub use short_name::short_name;
+pub use short_name::{short_name, short_name_with_arguments};
 pub use sink::EventSink;
 pub use sites::Sites;
 pub use snapshot::{AddressSpace, ENDED_EARLY, Snapshot, Source, SourceKind, grouped, program_name};

@@ -8,24 +8,26 @@
 //! * *Long windows* are added up from [`OwnerChanges`](highwater_store::history::OwnerChanges): what each stack, tag and thread gained and lost in slices of thousands of
 //!   events. The instant of a bin is the end of the last slice that ends in it. Filters on stacks, types, heaps, tasks, modules and threads select owners.
 //! * *Short windows*, and filters on sizes or births, need block events. The instant of a bin is its last.
-//! * *Filters on deaths* need whole lives.
+//! * *Filters on deaths* need [whole lives](crate::band_lives).
 //!
 //! Rows are ranked by the most that they hold at any of the instants: the largest part of the peak is always a band of its own.
 
 use crate::band_curves::{BEFORE, Keeps, PartCurves, joined, most_held};
+use crate::band_lives::BandLives;
 use crate::call_trie::CallTrie;
 use crate::compiled_filter::CompiledFilter;
 use crate::error::QueryError;
 use crate::grouping::rows_of;
-use crate::lives::{BlockState, blocks_of, states_since};
+use crate::lives::blocks_of;
 use crate::measure::measure_by;
 use crate::names::{details_of, key_text, own_frame_of};
 use crate::query::Query;
 use crate::row_numbers::RowNumbers;
+use crate::slot_states::{MOST_CHANGES, SlotChanges, SlotStates, highest, rank};
 use crate::timeline::events_in;
 use highwater_formats::json::FrameAnswer;
 use highwater_model::groups::{GroupBy, GroupKey, Metric};
-use highwater_model::{ByteSum, Nanos, StackId, ThreadId, Window, grouped};
+use highwater_model::{ByteSum, Nanos, StackId, ThreadId, Window};
 use highwater_store::Recording;
 use highwater_store::history::{
     Bins, BlockEventRow, BlockFacts, ColumnSet, History, HistoryIndex, LiveChange, Moment, Owners, Side, Work,
@@ -113,11 +115,6 @@ pub struct RestBand {
 
 /// The most values of all rows that are held at once, besides those of the bands. They take 32 bytes each.
 const MOST_VALUES: usize = 1 << 20;
-/// The most changes of rows in bins that filters on deaths may have. They take 32 bytes each.
-const MOST_CHANGES: usize = 4 << 20;
-/// The number of changes that a core collects before it adds them to the table that all share.
-const CHANGES_AT_ONCE: usize = 1 << 14;
-
 /// Live memory over the window, by row.
 pub fn bands(query: &Query, options: &BandsOptions, work: &Work<'_>) -> Result<BandsAnswer, QueryError> {
     bands_with(query, options, (History::LONG, MOST_VALUES), work)
@@ -144,14 +141,29 @@ fn bands_with(
         query,
         recording,
         index: &index,
-        filter: CompiledFilter::new(&query.filters, history.catalog()),
+        filter: CompiledFilter::new(&query.filters, history.catalog(), &query.naming),
         bins: Bins::new(query.window, options.points),
     };
-    let way = scan.way(long);
     let bins = scan.bins.bins.len();
+    if scan.filter.needs_deaths() {
+        let lives = BandLives { query, recording, filter: &scan.filter, bins: &scan.bins };
+        let (shown, states) = lives.bands(&rows, (options.top, options.in_blocks), MOST_CHANGES, work)?;
+        let keys: Vec<GroupKey> = shown.iter().map(|row| rows.keys()[*row as usize].clone()).collect();
+        let edges = scan.bins.edges();
+        let times = (edges.clone(), last_instants(&edges));
+        return Ok(answer(query, options.by, times, &states, (&keys, rows.len() - shown.len())));
+    }
+    let way = scan.way(long);
     // The number after the last row is that of memory in no row.
     let all = rows.len() + 1;
-    let (shown, states): (Vec<u32>, Vec<Vec<LiveChange>>) = if all.saturating_mul(bins) <= most_values {
+    let values = all.saturating_mul(bins + 1);
+    let (shown, states): (Vec<u32>, Vec<Vec<LiveChange>>) = if let Way::Blocks { since } = way
+        && values / (MOST_CHANGES / MOST_VALUES) <= most_values
+    {
+        let numbers: Vec<u32> = (0..rows.len() as u32).collect();
+        let states = scan.states_of_blocks(since, all, &|owners| rows.row(owners), work)?;
+        states.largest((&numbers, rows.keys()), (options.top, options.in_blocks))
+    } else if values <= most_values {
         let (before, parts) = scan.curves(&way, all, Keeps::States, &|owners| rows.row(owners), work)?;
         let states = joined(before, parts, bins);
         let most = (0..rows.len()).map(|row| {
@@ -183,18 +195,6 @@ fn bands_with(
     let keys: Vec<GroupKey> = shown.iter().map(|row| rows.keys()[*row as usize].clone()).collect();
     let count = rows.len() - shown.len();
     Ok(answer(query, options.by, (scan.bins.edges(), scan.instants(&way)), &states, (&keys, count)))
-}
-
-fn rank(in_blocks: bool, state: LiveChange) -> i128 {
-    if in_blocks { state.blocks.into() } else { state.units }
-}
-
-/// The rows that hold the most, without those that hold nothing. Equal rows are in the order of their keys.
-fn highest(most: impl Iterator<Item = i128>, keys: &[GroupKey], top: usize) -> Vec<u32> {
-    let mut ranked: Vec<(i128, u32)> = most.zip(0..).filter(|(most, _)| *most > 0).collect();
-    ranked.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| keys[a.1 as usize].cmp(&keys[b.1 as usize])));
-    ranked.truncate(top);
-    ranked.into_iter().map(|(_, row)| row).collect()
 }
 
 /// The answer. Each state has the bands, and after them the rest.
@@ -252,8 +252,6 @@ enum Way {
     Slices { first: usize, slots: Vec<usize>, instants: Vec<u64> },
     /// By block events after this time.
     Blocks { since: Nanos },
-    /// By whole lives.
-    Lives,
 }
 
 /// A question about a recording with events.
@@ -273,14 +271,11 @@ impl Scan<'_> {
     }
 
     fn slot(&self, time: Nanos) -> usize {
-        if time < self.window().from { BEFORE } else { 1 + self.bins.place(time.min(self.window().to)).unwrap_or(0) }
+        slot(&self.bins, self.window(), time)
     }
 
     fn way(&self, long: u64) -> Way {
         let window = self.window();
-        if self.filter.needs_deaths() {
-            return Way::Lives;
-        }
         let changes = self.index.owner_changes().filter(|_| !self.filter.needs_single_blocks());
         let Some(changes) = changes else { return Way::Blocks { since: window.from } };
         let lists = changes.lists();
@@ -334,7 +329,7 @@ impl Scan<'_> {
     fn instants(&self, way: &Way) -> Vec<u64> {
         match way {
             Way::Slices { instants, .. } => instants.clone(),
-            Way::Blocks { .. } | Way::Lives => last_instants(&self.bins.edges()),
+            Way::Blocks { .. } => last_instants(&self.bins.edges()),
         }
     }
 
@@ -350,7 +345,6 @@ impl Scan<'_> {
         match way {
             Way::Slices { first, slots, .. } => self.of_slices((*first, slots), rows, keeps, row, work),
             Way::Blocks { since } => self.of_blocks(*since, rows, keeps, row, work),
-            Way::Lives => self.of_lives(rows, keeps, row, work),
         }
     }
 
@@ -422,6 +416,41 @@ impl Scan<'_> {
         Ok((before, parts.into_iter().map(|(part, _)| part.ended()).collect()))
     }
 
+    /// What all rows hold at the end of each slot, from block events after a time.
+    fn states_of_blocks(
+        &self,
+        since: Nanos,
+        rows: usize,
+        row: &(dyn Fn(&Owners) -> u32 + Sync),
+        work: &Work<'_>,
+    ) -> Result<SlotStates, QueryError> {
+        let (window, edges) = (self.window(), self.bins.edges());
+        let mut changes = self.state_before(since, rows, row, work)?;
+        changes.resize(rows * (self.bins.bins.len() + 1), LiveChange::default());
+        let table = Mutex::new(changes);
+        for side in [Side::Births, Side::Deaths] {
+            let see = |part: &mut SlotChanges<'_>, event: BlockEventRow<'_>| {
+                if !self.filter.passes(&event) {
+                    return;
+                }
+                let at = event.at();
+                let mut slot = part.slot();
+                // Slot 1 begins with edge 0.
+                while at >= window.from && slot < self.bins.bins.len() && edges[slot] <= at.0 {
+                    slot += 1;
+                }
+                part.enter(slot);
+                let change = LiveChange::of(event.amount());
+                part.add(row(&event.owners()), if event.is_birth { change } else { change.negated() });
+            };
+            let events = (self.recording, &self.index.block_events);
+            let begin = |_| SlotChanges::new(&table, rows);
+            let parts = block_events(events, (since, window.to), (side, ColumnSet::Figures), work, begin, see)?;
+            parts.into_iter().for_each(|mut part| part.write());
+        }
+        Ok(SlotStates::of_changes(rows, table.into_inner().unwrap_or_else(PoisonError::into_inner)))
+    }
+
     /// The live memory before a time: that after the last list before it, or of single blocks if filters need those.
     fn state_before(
         &self,
@@ -465,55 +494,11 @@ impl Scan<'_> {
         )?;
         Ok(found.into_iter().next_back().unwrap_or(state))
     }
+}
 
-    fn of_lives(
-        &self,
-        rows: usize,
-        keeps: Keeps,
-        row: &(dyn Fn(&Owners) -> u32 + Sync),
-        work: &Work<'_>,
-    ) -> Result<Curves, QueryError> {
-        let window = self.window();
-        let (history, filter) = (&self.query.history, &self.filter);
-        // States are not in the order of time. One table has all changes: a table for each part of the work would take too much memory.
-        let values = rows.saturating_mul(self.bins.bins.len() + 1);
-        if values > MOST_CHANGES {
-            let most = grouped(MOST_CHANGES as u64);
-            return Err(QueryError::TooLarge(format!(
-                "filters on lifetimes and frees allow {most} values of all rows, and there are {}; ask for fewer points, or another grouping",
-                grouped(values as u64)
-            )));
-        }
-        let table = Mutex::new(vec![LiveChange::default(); values]);
-        let write = |changes: &mut Vec<(usize, LiveChange)>| {
-            let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
-            changes.drain(..).for_each(|(at, change)| table[at].add(change));
-        };
-        let parts =
-            states_since(history, self.recording, (window.from, false), filter, work, Vec::new, |changes, state| {
-                let BlockState { amount, owners, since, until } = state;
-                if since > window.to {
-                    return;
-                }
-                let (row, change) = ((row(&owners) as usize).min(rows - 1), LiveChange::of(amount));
-                changes.push((self.slot(since) * rows + row, change));
-                if let Some(until) = until.filter(|until| *until <= window.to) {
-                    changes.push((self.slot(until) * rows + row, change.negated()));
-                }
-                if changes.len() >= CHANGES_AT_ONCE {
-                    write(changes);
-                }
-            })?;
-        parts.into_iter().for_each(|mut changes| write(&mut changes));
-        let table = table.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut part = PartCurves::new(rows, keeps, true);
-        for (slot, changes) in table.chunks(rows).enumerate() {
-            part.enter(slot);
-            let changed = (0..).zip(changes).filter(|(_, change)| **change != LiveChange::default());
-            changed.for_each(|(row, change)| part.add(row, *change));
-        }
-        Ok((vec![LiveChange::default(); rows], vec![part.ended()]))
-    }
+/// The slot of a time.
+pub fn slot(bins: &Bins, window: Window, time: Nanos) -> usize {
+    if time < window.from { BEFORE } else { 1 + bins.place(time.min(window.to)).unwrap_or(0) }
 }
 
 /// The last instant of each bin.
@@ -574,7 +559,7 @@ fn of_states(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use highwater_model::groups::{NO_TASK, rows_named};
     use highwater_model::{Catalog, Event, EventKind, FrameText, Heap, Placement, Source, Tag, TagId};
@@ -583,7 +568,7 @@ mod tests {
     use std::sync::Arc;
 
     /// Blocks that come, go and are resized at 3,000 addresses, on three threads; every fifth event has the time of the one before it.
-    fn history(seed: u64, events: u64, every: u64) -> Arc<History> {
+    pub(crate) fn history(seed: u64, events: u64, every: u64) -> Arc<History> {
         let mut catalog = Catalog::default();
         fn frame<'a>(function: &'a str, module: &'a str) -> FrameText<'a> {
             FrameText { function, module, ..FrameText::default() }

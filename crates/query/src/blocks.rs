@@ -165,7 +165,7 @@ pub fn blocks(query: &Query, options: &BlocksOptions, work: &Work<'_>) -> Result
     let catalog = query.history.catalog();
     let mut filters = query.filters.clone();
     filters.extend(Search::new(&options.search)?.filter()?);
-    let filter = CompiledFilter::new(&filters, catalog);
+    let filter = CompiledFilter::new(&filters, catalog, &query.naming);
     let population = Population::of(query);
     let rank = |owned: &OwnedBlock, life: &BlockLife| {
         let own = match order {

@@ -4,11 +4,12 @@
 //! sites. So names are compared once for each frame, and sums are made once for each node of the trie.
 
 use crate::error::QueryError;
+use crate::grouping::CallSums;
 use crate::names::label;
 use crate::query::Query;
 use crate::stacks::MOST_FRAMES;
 use highwater_model::groups::{FrameKey, GroupBy, GroupKey};
-use highwater_model::{Catalog, FrameId, FrameRoles, Naming, SiteTypes, StackId};
+use highwater_model::{Catalog, FrameId, FrameRoles, Naming, SiteType, SiteTypes, StackId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -24,7 +25,53 @@ pub struct CallTrie {
     depths: Vec<u32>,
     sites: Mutex<NamedSites>,
     groups: [OnceLock<FrameGroups>; 4],
-    types: OnceLock<Mutex<SiteTypes>>,
+    types: OnceLock<Mutex<NumberedTypes>>,
+    /// Those of the latest measurement: its tables are asked for one after the other.
+    sums: Mutex<Option<(String, Arc<CallSums>)>>,
+}
+
+/// The types that the stacks of sites show; their names are numbered in the order in which they are asked for.
+pub struct NumberedTypes {
+    types: SiteTypes,
+    names: Vec<String>,
+    numbers: FxHashMap<String, u32>,
+    /// By stack; `NO_NUMBER` where it was not asked for.
+    by_stack: Vec<u32>,
+}
+
+const NO_NUMBER: u32 = u32::MAX;
+
+impl NumberedTypes {
+    /// The type that a stack shows.
+    pub fn of(&mut self, catalog: &Catalog, stack: StackId) -> Arc<SiteType> {
+        self.types.of(catalog, stack)
+    }
+
+    /// The number of the name of that type.
+    pub fn number(&mut self, catalog: &Catalog, stack: StackId) -> u32 {
+        let at = stack.0 as usize;
+        if let Some(known) = self.by_stack.get(at).filter(|known| **known != NO_NUMBER) {
+            return *known;
+        }
+        let found = self.types.of(catalog, stack);
+        let next = self.names.len() as u32;
+        let number = match self.numbers.get(&found.name) {
+            Some(known) => *known,
+            None => {
+                self.names.push(found.name.clone());
+                self.numbers.insert(found.name.clone(), next);
+                next
+            }
+        };
+        self.by_stack.resize(self.by_stack.len().max(at + 1), NO_NUMBER);
+        self.by_stack[at] = number;
+        number
+    }
+
+    /// The names, by their numbers.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
 }
 
 /// The number of passing frames of each stack, as far as it was asked for.
@@ -43,8 +90,8 @@ impl CallTrie {
         let key = format!("{is_raw} {allocators:?} {:?}", learned.names());
         let catalog = query.history.catalog();
         let make = || Ok(Self::new(catalog, &query.naming));
-        // The groups of four tables are made later.
-        query.history.cached(key, make, |made| made.depths.len() * 64 + made.frames.len() * 64)
+        // The groups of four tables, the numbers of types and the sums of a measurement are made later.
+        query.history.cached(key, make, |made| made.depths.len() * 128 + made.frames.len() * 512)
     }
 
     /// That of a catalog.
@@ -83,6 +130,7 @@ impl CallTrie {
             sites: Mutex::new(sites),
             groups: Default::default(),
             types: OnceLock::new(),
+            sums: Mutex::default(),
         }
     }
 
@@ -107,8 +155,13 @@ impl CallTrie {
     }
 
     /// The types that the stacks of sites show.
-    pub fn site_types(&self, catalog: &Catalog) -> MutexGuard<'_, SiteTypes> {
-        let types = self.types.get_or_init(|| Mutex::new(SiteTypes::new(catalog, &self.naming)));
+    pub fn site_types(&self, catalog: &Catalog) -> MutexGuard<'_, NumberedTypes> {
+        let new = || {
+            let types = SiteTypes::new(catalog, &self.naming);
+            let by_stack = vec![NO_NUMBER; catalog.stacks.nodes().len()];
+            Mutex::new(NumberedTypes { types, names: Vec::new(), numbers: FxHashMap::default(), by_stack })
+        };
+        let types = self.types.get_or_init(new);
         types.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -121,6 +174,17 @@ impl CallTrie {
             _ => 0,
         };
         self.groups[at].get_or_init(|| FrameGroups::new(catalog, by))
+    }
+
+    /// The sums of a measurement with this key, made if they are not those of the latest one.
+    pub fn call_sums<E>(&self, key: &str, make: impl FnOnce() -> Result<CallSums, E>) -> Result<Arc<CallSums>, E> {
+        let mut latest = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, sums)) = latest.as_ref().filter(|(known, _)| known == key) {
+            return Ok(Arc::clone(sums));
+        }
+        let sums = Arc::new(make()?);
+        *latest = Some((key.to_owned(), Arc::clone(&sums)));
+        Ok(sums)
     }
 
     /// How many frames of a stack only pass memory on; the next one names the site.

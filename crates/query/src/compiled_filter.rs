@@ -20,8 +20,8 @@ pub struct CompiledFilter {
 }
 
 impl CompiledFilter {
-    /// Compiles filters.
-    pub fn new(filters: &[Filter], catalog: &Catalog) -> Self {
+    /// Compiles filters. `naming` is that of the rows whose names the filters have.
+    pub fn new(filters: &[Filter], catalog: &Catalog, naming: &Naming) -> Self {
         let mut compiled = Self {
             stacks: None,
             tags: None,
@@ -49,7 +49,7 @@ impl CompiledFilter {
                     }),
                 ),
                 BlockTest::Site(site) => (0..catalog.stacks.nodes().len() as u32).map(|stack| stack == *site).collect(),
-                BlockTest::Type(name) if !catalog.has_named_types() => stacks_of_type(catalog, name),
+                BlockTest::Type(name) if !catalog.has_named_types() => stacks_of_type(catalog, naming, name),
                 BlockTest::Type(name) => {
                     let is_it = catalog.tags().iter().map(|tag| catalog.strings.get(tag.type_name) == name);
                     compiled.pass_tags(catalog, filter.is_negated, is_it.collect());
@@ -184,8 +184,8 @@ fn functions_that(catalog: &Catalog, is_meant: impl Fn(&str) -> bool) -> Vec<boo
 }
 
 /// For each stack, whether it shows this type.
-fn stacks_of_type(catalog: &Catalog, name: &str) -> Vec<bool> {
-    let mut types = SiteTypes::new(catalog, &Naming::default());
+fn stacks_of_type(catalog: &Catalog, naming: &Naming, name: &str) -> Vec<bool> {
+    let mut types = SiteTypes::new(catalog, naming);
     let mut is_it = |stack: StackId| types.of(catalog, stack).name == name;
     (0..catalog.stacks.nodes().len() as u32).map(|stack| is_it(StackId(stack))).collect()
 }
@@ -199,4 +199,29 @@ fn stacks_with(catalog: &Catalog, frames: &[bool]) -> Vec<bool> {
         has.push(at > 0 && (own() || has.get(node.parent.0 as usize).copied().unwrap_or(false)));
     }
     has
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use highwater_model::FrameText;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_type_is_called_as_in_the_rows_that_name_it() {
+        let mut catalog = Catalog::default();
+        let frames = ["malloc", "pool_take", "create", "main"];
+        let frames = frames.map(|function| FrameText { function, module: "app", ..FrameText::default() });
+        let stack = catalog.intern_stack(&frames);
+        let allocators = Arc::new(["pool_take".parse().unwrap()].into_iter().collect());
+        let naming = Naming { allocators, ..Naming::default() };
+        let passes = |naming: &Naming, of: &Naming| {
+            let name = SiteTypes::new(&catalog, of).of(&catalog, stack).name.clone();
+            let filter = [format!("type:{name}").parse().unwrap()];
+            CompiledFilter::new(&filter, &catalog, naming).passes_stack(stack)
+        };
+        let plain = Naming::default();
+        assert!(passes(&plain, &plain) && passes(&naming, &naming));
+        assert!(!passes(&plain, &naming) && !passes(&naming, &plain));
+    }
 }

@@ -4,7 +4,7 @@ use crate::compiled_filter::CompiledFilter;
 use crate::error::QueryError;
 use crate::filter::{BlockTest, Filter};
 use crate::measure::NO_BLOCKS;
-use highwater_model::{AllocId, Block, Heap, Nanos, Snapshot, ThreadId};
+use highwater_model::{AllocId, Block, Heap, Naming, Nanos, Snapshot, ThreadId};
 use highwater_store::Recording;
 use highwater_store::history::{BlockLife, ColumnSet, History, Moment, OwnedBlock, Side, Work, block_events};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ struct Filtered(Arc<Snapshot>);
 fn part(history: &History, moment: Moment, filters: &[Filter], work: &Work<'_>) -> Result<Snapshot, QueryError> {
     let Some(recording) = history.recording() else {
         let snapshot = history.snapshot(moment)?;
-        let filter = CompiledFilter::new(filters, &snapshot.catalog);
+        let filter = CompiledFilter::new(filters, &snapshot.catalog, &Naming::default());
         let part = match only_heap(filters) {
             Some(heap) => snapshot.heap_alone(heap),
             None => snapshot.part(|block, thread| {
@@ -49,7 +49,7 @@ fn part(history: &History, moment: Moment, filters: &[Filter], work: &Work<'_>) 
     if recording.source().is_states() {
         return Err(QueryError::failed(NO_BLOCKS));
     }
-    let filter = CompiledFilter::new(filters, recording.catalog());
+    let filter = CompiledFilter::new(filters, recording.catalog(), &Naming::default());
     let lives = if filter.needs_deaths() { Some(LifeSet::new(history, recording, &filter, work)?) } else { None };
     let wanted = |block: &Block, thread: ThreadId| {
         lives.as_ref().is_none_or(|lives| lives.has(block.id)) && filter.passes(&OwnedBlock { block: *block, thread })

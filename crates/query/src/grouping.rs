@@ -5,7 +5,7 @@ use crate::error::QueryError;
 use crate::measure::{Amount, Amounts, Measured, amount_of};
 use crate::stacks::MOST_FRAMES;
 use highwater_model::groups::{self, Addend, GroupBy, GroupKey, NO_TASK, Row};
-use highwater_model::{ByteSum, Catalog, ElementSum, Figures, StackId, StringId, Tag};
+use highwater_model::{ByteSum, Catalog, ElementSum, Figures, FrameId, StackId, StringId, Tag};
 use highwater_store::history::Work;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -115,38 +115,20 @@ fn by_frame(
     by: GroupBy,
     work: &Work<'_>,
 ) -> Result<Vec<Row<RowAmount>>, QueryError> {
+    let sums = trie.call_sums(&measured.key, || CallSums::of(measured, catalog, trie, work))?;
     let groups = trie.groups(catalog, by);
-    let nodes = catalog.stacks.nodes();
+    let row_of = |frame: Option<FrameId>| frame.map_or(0, |frame| groups.row_of(frame)) as usize;
     let mut own: Vec<RowAmount> = vec![RowAmount::default(); groups.keys.len()];
     let mut inclusive: Vec<CallSum> = vec![CallSum::default(); groups.keys.len()];
-    let mut sums: Vec<CallSum> = vec![CallSum::default(); nodes.len()];
-    let mut named = trie.sites();
-    for (count, (stack, amount)) in sites(measured).enumerate() {
-        if count % 1024 == 0 {
-            work.go_on()?;
-        }
-        let passing = trie.passing(&mut named, catalog, stack);
-        let first = catalog.stacks.frame_ids_of(stack).nth(passing).map_or(0, |frame| groups.row_of(frame));
-        own[first as usize].add(&amount);
-        let sum = CallSum { bytes: amount.amount.sum, blocks: amount.amount.blocks, samples: amount.amount.samples };
-        match trie.depth(stack) {
-            0 => inclusive[0].add(sum),
-            1..=MOST_FRAMES => sums[stack.0 as usize].add(sum),
-            _ => {
-                let frames = catalog.stacks.frame_ids_of(stack).take(MOST_FRAMES);
-                let rows: BTreeSet<u32> = frames.map(|frame| groups.row_of(frame)).collect();
-                rows.into_iter().for_each(|row| inclusive[row as usize].add(sum));
-            }
-        }
+    sums.own.iter().for_each(|(frame, amount)| own[row_of(*frame)].add(amount));
+    inclusive[0].add(sums.unknown);
+    for (stack, sum) in &sums.deep {
+        let frames = catalog.stacks.frame_ids_of(*stack).take(MOST_FRAMES);
+        let rows: BTreeSet<u32> = frames.map(|frame| groups.row_of(frame)).collect();
+        rows.into_iter().for_each(|row| inclusive[row as usize].add(*sum));
     }
-    // A callee comes after its caller.
-    for at in (1..nodes.len()).rev() {
-        let sum = sums[at];
-        if sum == CallSum::default() || trie.depth(StackId(at as u32)) == 0 {
-            continue;
-        }
-        groups.outermost(at).iter().for_each(|row| inclusive[*row as usize].add(sum));
-        sums[nodes[at].parent.0 as usize].add(sum);
+    for (node, sum) in &sums.nodes {
+        groups.outermost(*node as usize).iter().for_each(|row| inclusive[*row as usize].add(*sum));
     }
     let row = |((key, figures), sum): ((&GroupKey, RowAmount), CallSum)| {
         let inclusive = RowAmount { amount: Amount::new(sum.bytes, sum.blocks, sum.samples), figures: None };
@@ -154,6 +136,53 @@ fn by_frame(
     };
     let rows = groups.keys.iter().zip(own).zip(inclusive);
     Ok(rows.filter(|(_, sum)| *sum != CallSum::default()).map(row).collect())
+}
+
+/// What the sites and the nodes of the trie have in a measurement. All tables by function, file, module or line are made of it.
+#[derive(Default)]
+pub struct CallSums {
+    /// What the sites have that a frame names; `None` for those without frames.
+    own: Vec<(Option<FrameId>, RowAmount)>,
+    /// What nodes have with their callees; those that have nothing are left out.
+    nodes: Vec<(u32, CallSum)>,
+    /// What stacks without frames have.
+    unknown: CallSum,
+    /// Stacks that have more frames than are looked at. They are in no node.
+    deep: Vec<(StackId, CallSum)>,
+}
+
+impl CallSums {
+    fn of(measured: &Measured, catalog: &Catalog, trie: &CallTrie, work: &Work<'_>) -> Result<Self, QueryError> {
+        let nodes = catalog.stacks.nodes();
+        let mut own: FxHashMap<Option<FrameId>, RowAmount> = FxHashMap::default();
+        let mut by_node: Vec<CallSum> = vec![CallSum::default(); nodes.len()];
+        let mut sums = Self::default();
+        let mut named = trie.sites();
+        for (count, (stack, amount)) in sites(measured).enumerate() {
+            if count % 1024 == 0 {
+                work.go_on()?;
+            }
+            let passing = trie.passing(&mut named, catalog, stack);
+            own.entry(catalog.stacks.frame_ids_of(stack).nth(passing)).or_default().add(&amount);
+            let Amount { sum: bytes, blocks, samples, .. } = amount.amount;
+            let sum = CallSum { bytes, blocks, samples };
+            match trie.depth(stack) {
+                0 => sums.unknown.add(sum),
+                1..=MOST_FRAMES => by_node[stack.0 as usize].add(sum),
+                _ => sums.deep.push((stack, sum)),
+            }
+        }
+        // A callee comes after its caller.
+        for at in (1..nodes.len()).rev() {
+            let sum = by_node[at];
+            if sum != CallSum::default() && trie.depth(StackId(at as u32)) > 0 {
+                sums.nodes.push((at as u32, sum));
+                by_node[nodes[at].parent.0 as usize].add(sum);
+            }
+        }
+        sums.own = own.into_iter().collect();
+        Ok(sums)
+    }
 }
 
 /// What a node of the trie, or a row, has with its callees.
@@ -186,30 +215,30 @@ pub fn owner_key(catalog: &Catalog, by: GroupBy, tag: Tag) -> GroupKey {
 /// The rows of the types that stacks show.
 fn by_site_type(measured: &Measured, catalog: &Catalog, trie: &CallTrie) -> Vec<Row<RowAmount>> {
     let mut types = trie.site_types(catalog);
-    let mut sums: BTreeMap<String, RowAmount> = BTreeMap::new();
+    let mut sums: Vec<Option<RowAmount>> = Vec::new();
     for (stack, amount) in sites(measured) {
-        let found = types.of(catalog, stack);
-        match sums.get_mut(&found.name) {
+        let number = types.number(catalog, stack) as usize;
+        sums.resize_with(sums.len().max(number + 1), || None);
+        match &mut sums[number] {
             Some(sum) => sum.add(&amount),
-            None => _ = sums.insert(found.name.clone(), amount),
+            none => *none = Some(amount),
         }
     }
-    sums.into_iter().map(|(name, amount)| row(GroupKey::Name(name), amount)).collect()
+    let rows = types.names().iter().zip(sums);
+    rows.filter_map(|(name, sum)| Some(row(GroupKey::Name(name.clone()), sum?))).collect()
 }
 
 /// The number of elements that the blocks of each type have room for; `None` if the size of an element is not known.
 pub fn elements_by_type(measured: &Measured, catalog: &Catalog, trie: &CallTrie) -> BTreeMap<String, Option<u64>> {
     let mut types = trie.site_types(catalog);
-    let mut sums: BTreeMap<String, ElementSum> = BTreeMap::new();
+    let mut sums: Vec<Option<ElementSum>> = Vec::new();
     for (stack, RowAmount { amount, .. }) in sites(measured) {
-        let found = types.of(catalog, stack);
-        let elements = found.elements(amount.value, amount.blocks);
-        match sums.get_mut(&found.name) {
-            Some(sum) => sum.add(elements),
-            None => sums.entry(found.name.clone()).or_default().add(elements),
-        }
+        let elements = types.of(catalog, stack).elements(amount.value, amount.blocks);
+        let number = types.number(catalog, stack) as usize;
+        sums.resize_with(sums.len().max(number + 1), || None);
+        sums[number].get_or_insert_default().add(elements);
     }
-    sums.into_iter().map(|(name, sum)| (name, sum.known())).collect()
+    types.names().iter().zip(sums).filter_map(|(name, sum)| Some((name.clone(), sum?.known()))).collect()
 }
 
 fn by_owner(measured: &Measured, catalog: &Catalog, by: GroupBy) -> Vec<Row<RowAmount>> {

@@ -186,7 +186,7 @@ pub fn growth(query: &Query, options: &GrowthOptions, work: &Work<'_>) -> Result
     let search = Search::new(&options.search)?;
     let history = &query.history;
     let (catalog, naming) = (history.catalog(), &query.naming);
-    let filter = CompiledFilter::new(&query.filters, catalog);
+    let filter = CompiledFilter::new(&query.filters, catalog, naming);
     let mut rows = GrowthRows::new(options.by, query);
     let (times, sites) = match history.source().is_states() {
         true if options.by != GroupBy::Site => return Err(QueryError::failed(NO_BLOCKS)),

@@ -87,7 +87,7 @@ pub struct HistogramsAnswer {
 
 /// Sizes and lifetimes of the blocks that the query selects.
 pub fn histograms(query: &Query, work: &Work<'_>) -> Result<HistogramsAnswer, QueryError> {
-    let filter = CompiledFilter::new(&query.filters, query.history.catalog());
+    let filter = CompiledFilter::new(&query.filters, query.history.catalog(), &query.naming);
     let begin =
         || Histograms { sizes: [Bar::default(); BARS], lifetimes: [Bar::default(); BARS], never_freed: Bar::default() };
     let parts =

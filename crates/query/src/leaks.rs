@@ -112,7 +112,7 @@ pub fn leaks(query: &Query, options: &LeaksOptions, work: &Work<'_>) -> Result<L
             by_site.entry(stack).or_default().add(figures.live(), figures.live_blocks(), figures.live_samples(), None);
         }
     } else {
-        let filter = CompiledFilter::new(&query.filters, catalog);
+        let filter = CompiledFilter::new(&query.filters, catalog, &query.naming);
         let wanted = (false, ColumnSet::Figures);
         let parts = Population::LiveAt(query.at).each(
             query,

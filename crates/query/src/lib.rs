@@ -42,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 mod band_curves;
+mod band_lives;
 mod bands;
 mod biography;
 mod block_states;
@@ -81,6 +82,7 @@ mod row_numbers;
 mod rows;
 mod rss;
 mod site_growth;
+mod slot_states;
 mod source_lines;
 mod stacks;
 mod teardown;

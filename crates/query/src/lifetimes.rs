@@ -3,7 +3,7 @@
 use crate::compiled_filter::CompiledFilter;
 use crate::error::QueryError;
 use crate::filter::Filter;
-use highwater_model::{Lifetimes, Nanos, Op};
+use highwater_model::{Lifetimes, Naming, Nanos, Op};
 use highwater_store::history::{BlockLife, History, OwnedBlock, Work};
 use highwater_store::{RecordingError, WalkItem};
 use std::ops::ControlFlow;
@@ -21,7 +21,7 @@ pub fn lifetimes(
     work: &Work<'_>,
 ) -> Result<Lifetimes, QueryError> {
     let Some(recording) = history.recording() else { return Err(RecordingError::NoHistory.into()) };
-    let filter = CompiledFilter::new(filters, history.catalog());
+    let filter = CompiledFilter::new(filters, history.catalog(), &Naming::default());
     let events = recording.stats().events.max(1);
     let mut lifetimes = Lifetimes::default();
     let (mut steps, mut cancelled) = (0u64, Ok(()));

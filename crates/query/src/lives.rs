@@ -104,6 +104,31 @@ struct Earlier {
     is_promoted: bool,
 }
 
+/// Which blocks may have earlier states: a bit for each of some allocation numbers, which others may share.
+struct MayHaveEarlier(Vec<u64>);
+
+impl MayHaveEarlier {
+    fn of(earlier: &[Earlier]) -> Self {
+        let mut may = Self(vec![0; (earlier.len() / 8).next_power_of_two()]);
+        for state in earlier {
+            let (word, bit) = may.place(state.id);
+            may.0[word] |= bit;
+        }
+        may
+    }
+
+    #[inline]
+    fn place(&self, id: AllocId) -> (usize, u64) {
+        ((id.0 / 64) as usize & (self.0.len() - 1), 1 << (id.0 % 64))
+    }
+
+    #[inline]
+    fn has(&self, id: AllocId) -> bool {
+        let (word, bit) = self.place(id);
+        self.0[word] & bit != 0
+    }
+}
+
 /// The most earlier states that are kept to follow resized blocks. They take 80 bytes each.
 const MOST_EARLIER: usize = 4 << 20;
 
@@ -168,11 +193,10 @@ pub fn states_since<T: Send>(
     let mut earlier: Vec<Earlier> = found.into_iter().flatten().collect();
     // Stable: the states of one block stay in order.
     earlier.sort_by_key(|state| state.id);
+    let may_have_earlier = MayHaveEarlier::of(&earlier);
     let show = |own: &mut T, id: AllocId, life: BlockLife, last: (bool, (ByteSum, u64), Owners)| {
-        if !filter.passes_death(&life) {
-            return;
-        }
-        let first = earlier.partition_point(|state| state.id < id);
+        let first =
+            if may_have_earlier.has(id) { earlier.partition_point(|state| state.id < id) } else { earlier.len() };
         let states = earlier[first..].iter().take_while(|state| state.id == id);
         // Resizes before `since` are not known; the state after them began before it, as the block did.
         let mut came = life.birth;
@@ -201,7 +225,10 @@ pub fn states_since<T: Send>(
         work,
         |_| begin(),
         |own, row| {
-            if let Some(life) = row.life() {
+            // Few lives pass where filters ask for long ones: the rest of the others is not read.
+            if let Some(life) = row.life()
+                && filter.passes_death(&life)
+            {
                 show(own, row.id(), life, (filter.passes(&row), row.amount(), row.owners()));
             }
         },
@@ -210,7 +237,9 @@ pub fn states_since<T: Send>(
     let last = history.snapshot(Moment::End)?;
     for owned in blocks_of(&last) {
         let life = BlockLife { birth: owned.block.time, death: None };
-        show(&mut survivors, owned.block.id, life, (filter.passes(&owned), owned.amount(), owned.owners()));
+        if filter.passes_death(&life) {
+            show(&mut survivors, owned.block.id, life, (filter.passes(&owned), owned.amount(), owned.owners()));
+        }
     }
     all.push(survivors);
     Ok(all)

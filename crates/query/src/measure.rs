@@ -89,6 +89,8 @@ pub enum Amounts {
 
 /// A metric, measured: the amount of each owner, and the total.
 pub struct Measured {
+    /// What tells it from other measurements of its history.
+    pub key: String,
     /// The metric that was measured.
     pub metric: Metric,
     /// The instant of the measurement; the end of the window for metrics of a window.
@@ -176,18 +178,31 @@ pub fn measure_by(query: &Query, by: GroupBy, work: &Work<'_>) -> Result<Arc<Mea
 
 /// Measures the chosen metric. `by_owner` means that figures by stack are not enough.
 pub fn measure(query: &Query, by_owner: bool, work: &Work<'_>) -> Result<Arc<Measured>, QueryError> {
-    let filter = CompiledFilter::new(&query.filters, query.history.catalog());
+    let filter = CompiledFilter::new(&query.filters, query.history.catalog(), &query.naming);
     let by_figures = query.metric != Metric::Leaked && !filter.needs_blocks() && (filter.is_open() || !by_owner);
-    let Query { window, at, metric, filters, .. } = query;
-    let filters: Vec<String> = filters.iter().map(ToString::to_string).collect();
+    if by_figures {
+        // The figures are cached on their own.
+        return by_figures_of(query, filter).map(Arc::new);
+    }
+    query.history.cached(
+        key_of(query),
+        || by_blocks(query, &filter, work),
+        |measured| match &measured.amounts {
+            Amounts::Figures { .. } => 0,
+            Amounts::Blocks(amounts) => amounts.capacity() * 64 + 4096,
+        },
+    )
+}
+
+/// What tells measurements of single blocks, or of figures, of one history apart.
+fn key_of(query: &Query) -> String {
+    let Query { window, at, metric, filters, naming, .. } = query;
+    let texts: Vec<String> = filters.iter().map(ToString::to_string).collect();
     // Other metrics are the same at every instant.
     let at = matches!(metric, Metric::Live | Metric::OwnPeak).then_some(at);
-    let key = format!("{window:?} {at:?} {metric:?} {by_figures} {filters:?}");
-    let make = || if by_figures { by_figures_of(query, filter) } else { by_blocks(query, &filter, work) };
-    query.history.cached(key, make, |measured| match &measured.amounts {
-        Amounts::Figures { figured, .. } => figured.snapshot().accounts.sites().len() * 400 + 4096,
-        Amounts::Blocks(amounts) => amounts.capacity() * 64 + 4096,
-    })
+    // Filters on types see the names that rows have.
+    let naming = (!filters.is_empty()).then_some(naming);
+    format!("{window:?} {at:?} {metric:?} {texts:?} {naming:?}")
 }
 
 /// The instant at which a metric of an instant is measured.
@@ -229,6 +244,7 @@ fn by_figures_of(query: &Query, filter: CompiledFilter) -> Result<Measured, Quer
     }
     let has_site_types = query.has_site_types();
     Ok(Measured {
+        key: key_of(query),
         metric,
         at,
         total,
@@ -271,7 +287,8 @@ fn by_blocks(query: &Query, filter: &CompiledFilter, work: &Work<'_>) -> Result<
     let mut total = Amount::default();
     amounts.values().for_each(|amount| total.add(*amount));
     let (has_site_types, is_sampled) = (query.has_site_types(), query.is_sampled());
-    Ok(Measured { metric, at, amounts: Amounts::Blocks(amounts), total, has_site_types, is_sampled, moved })
+    let key = key_of(query);
+    Ok(Measured { key, metric, at, amounts: Amounts::Blocks(amounts), total, has_site_types, is_sampled, moved })
 }
 
 /// Adds up the blocks that are live at an instant.

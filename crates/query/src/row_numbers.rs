@@ -1,11 +1,11 @@
 //! The row of a table that the memory of each owner counts for, by number: for questions that add up many changes of many owners.
 
+use crate::call_trie::CallTrie;
 use crate::error::QueryError;
 use crate::grouping::owner_key;
 use crate::query::Query;
-use crate::stacks::MOST_FRAMES;
-use highwater_model::groups::{FrameKey, GroupBy, GroupKey};
-use highwater_model::{Catalog, FrameText, SiteTypes, StackId, Tag, ThreadId};
+use highwater_model::groups::{GroupBy, GroupKey};
+use highwater_model::{Catalog, StackId, Tag, ThreadId};
 use highwater_store::history::{Moment, Owners, Work};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -44,6 +44,20 @@ impl Numbering {
         }
         number
     }
+
+    /// Replaces other numbers of rows, of which not all are used, by those of their keys.
+    fn renumbered(&mut self, mut rows: Vec<u32>, key: impl Fn(usize) -> GroupKey) -> Vec<u32> {
+        let mut known: Vec<u32> = Vec::new();
+        for row in rows.iter_mut().filter(|row| **row != NONE) {
+            let at = *row as usize;
+            known.resize(known.len().max(at + 1), NONE);
+            if known[at] == NONE {
+                known[at] = self.of(key(at));
+            }
+            *row = known[at];
+        }
+        rows
+    }
 }
 
 impl RowNumbers {
@@ -67,15 +81,17 @@ impl RowNumbers {
         let (history, catalog) = (&query.history, query.history.catalog());
         let end = history.figures(Moment::End)?;
         let mut numbering = Numbering::default();
+        let stacks = end.accounts.sites().iter().map(|(stack, _)| stack);
         let rows = match by {
             GroupBy::Thread => {
                 let threads = end.accounts.threads().iter().map(|thread| thread.id);
                 RowsBy::Thread(threads.map(|id| (id, numbering.of(GroupKey::Thread(id)))).collect())
             }
             GroupBy::Type if query.has_site_types() => {
-                let mut types = SiteTypes::new(catalog, &query.naming);
-                let key = |stack| GroupKey::Name(types.of(catalog, stack).name.clone());
-                by_stack(end.accounts.sites().iter().map(|(stack, _)| stack), (catalog, &mut numbering), key, work)?
+                let trie = CallTrie::of(query)?;
+                let mut types = trie.site_types(catalog);
+                let rows = by_stack(stacks, catalog, |stack| types.number(catalog, stack), work)?;
+                RowsBy::Stack(numbering.renumbered(rows, |number| GroupKey::Name(types.names()[number].clone())))
             }
             GroupBy::Type | GroupBy::Heap | GroupBy::Task => {
                 let mut row = |tag: &Tag| match owner_key(catalog, by, *tag) {
@@ -86,15 +102,19 @@ impl RowNumbers {
                 };
                 RowsBy::Tag(catalog.tags().iter().map(&mut row).collect())
             }
-            GroupBy::Site | GroupBy::Function | GroupBy::File | GroupBy::Module | GroupBy::Line => {
-                let key = |stack| {
-                    if by == GroupBy::Site {
-                        return GroupKey::Site(stack);
-                    }
-                    let frames: Vec<FrameText<'_>> = catalog.frame_texts(stack).take(MOST_FRAMES).collect();
-                    FrameKey::own(&frames, &query.naming, by).into()
+            GroupBy::Site => {
+                let rows = by_stack(stacks, catalog, |stack| stack.0, work)?;
+                RowsBy::Stack(numbering.renumbered(rows, |stack| GroupKey::Site(StackId(stack as u32))))
+            }
+            GroupBy::Function | GroupBy::File | GroupBy::Module | GroupBy::Line => {
+                let trie = CallTrie::of(query)?;
+                let (groups, mut sites) = (trie.groups(catalog, by), trie.sites());
+                let row = |stack| {
+                    let passing = trie.passing(&mut sites, catalog, stack);
+                    catalog.stacks.frame_ids_of(stack).nth(passing).map_or(0, |frame| groups.row_of(frame))
                 };
-                by_stack(end.accounts.sites().iter().map(|(stack, _)| stack), (catalog, &mut numbering), key, work)?
+                let rows = by_stack(stacks, catalog, row, work)?;
+                RowsBy::Stack(numbering.renumbered(rows, |row| groups.keys[row].clone()))
             }
         };
         Ok(Self { keys: numbering.keys, rows })
@@ -122,12 +142,13 @@ impl RowNumbers {
     }
 }
 
+/// A number for each of some stacks, by the number of the stack.
 fn by_stack(
     stacks: impl Iterator<Item = StackId>,
-    (catalog, numbering): (&Catalog, &mut Numbering),
-    mut key: impl FnMut(StackId) -> GroupKey,
+    catalog: &Catalog,
+    mut number: impl FnMut(StackId) -> u32,
     work: &Work<'_>,
-) -> Result<RowsBy, QueryError> {
+) -> Result<Vec<u32>, QueryError> {
     let mut rows = vec![NONE; catalog.stacks.nodes().len()];
     for stack in stacks {
         work.go_on()?;
@@ -135,7 +156,7 @@ fn by_stack(
         if at >= rows.len() {
             rows.resize(at + 1, NONE);
         }
-        rows[at] = numbering.of(key(stack));
+        rows[at] = number(stack);
     }
-    Ok(RowsBy::Stack(rows))
+    Ok(rows)
 }

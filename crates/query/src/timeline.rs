@@ -113,7 +113,7 @@ pub fn timeline(
         return Err(QueryError::failed("a snapshot knows one instant only; it has no timeline"));
     };
     let window = query.window;
-    let filter = CompiledFilter::new(&query.filters, history.catalog());
+    let filter = CompiledFilter::new(&query.filters, history.catalog(), &query.naming);
     if history.source().is_states() {
         return of_states(query, recording, &filter, points, work);
     }
@@ -260,7 +260,7 @@ pub fn filtered_peak(
     recording: &Recording,
     work: &Work<'_>,
 ) -> Result<Option<FilteredPeak>, QueryError> {
-    let filter = CompiledFilter::new(&query.filters, query.history.catalog());
+    let filter = CompiledFilter::new(&query.filters, query.history.catalog(), &query.naming);
     Ok(filtered(query, recording, &filter, 1, work)?.1)
 }
 

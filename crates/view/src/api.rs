@@ -137,16 +137,25 @@ impl Api {
 
     /// Answers a request. The stacks of the answer are a table.
     pub fn ask(&self, request: &Request, work: &Work<'_>) -> Answered {
+        let answer = self.ask_with_whole_names(request, work)?;
         let name = request.path.strip_prefix(PREFIX).unwrap_or_default();
-        let answer = match endpoint(name) {
-            Some(Endpoint::Whole(answer) | Endpoint::Posted(answer)) => return answer(self, request, work),
+        match endpoint(name) {
+            Some(Endpoint::Whole(_) | Endpoint::Posted(_)) => Ok(answer),
+            _ => Ok(endpoints::short_names::added(answer, is_raw(request)?)),
+        }
+    }
+
+    /// The same without the forms in which names are shown: those of several answers that are shown together are made of all their names.
+    pub fn ask_with_whole_names(&self, request: &Request, work: &Work<'_>) -> Answered {
+        let name = request.path.strip_prefix(PREFIX).unwrap_or_default();
+        match endpoint(name) {
+            Some(Endpoint::Whole(answer) | Endpoint::Posted(answer)) => answer(self, request, work),
             Some(Endpoint::InLines(answer)) => answer(request, &RequestChoice::of(request, &self.sources)?, work),
             Some(Endpoint::InLinesOfAll(answer)) => answer(request, &self.sources, work),
             Some(Endpoint::InLinesOfApi(answer)) => answer(self, request, work),
             Some(Endpoint::File(_)) => Err(QueryError::bad("this answer is a file")),
             None => Err(QueryError::Unknown(format!("there is no '{name}' in this API"))),
-        };
-        Ok(endpoints::short_names::added(answer?, is_raw(request)?))
+        }
     }
 
     /// Waits until fewer than `MOST_AT_WORK` requests are worked on. Fails if the client disconnects meanwhile.

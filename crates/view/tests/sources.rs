@@ -287,6 +287,29 @@ fn a_saved_page_has_the_answers_of_several_instants() {
             }
         }
     }
+    // A is at the peak: the answers of both metrics are the same, and each is what the server answers.
+    for question in ["rows?by=site", "rows?by=function", "rows?by=type", "rows?by=thread"] {
+        let kept = &data["answers"][format!("{question}&metric=peak&source=0")];
+        let asked = server.ask(&format!("{question}&metric=peak&at=peak&limit=200"));
+        for member in ["at_ns", "total", "count", "found"] {
+            assert_eq!(kept[member], asked[member], "{question} {member}");
+        }
+        for (kept, asked) in kept["rows"].as_array().unwrap().iter().zip(asked["rows"].as_array().unwrap()) {
+            let without_stack = |row: &Value| {
+                let mut row = row.clone();
+                row.as_object_mut().unwrap().remove("stack");
+                row
+            };
+            assert_eq!(without_stack(kept), without_stack(asked), "{question}");
+        }
+    }
+    for direction in ["down", "up"] {
+        let kept = &data["answers"][format!("tree?direction={direction}&metric=peak&source=0")];
+        let asked = server.ask(&format!("tree?direction={direction}&metric=peak"));
+        for column in ["node_value", "node_self", "node_depth", "node_blocks", "at_ns", "total", "left_out"] {
+            assert_eq!(kept[column], asked[column], "{direction} {column}");
+        }
+    }
     // A window has instants of its own.
     let end = source["duration_ns"].as_u64().unwrap();
     let (from, to) = (end / 5, end * 2 / 5);

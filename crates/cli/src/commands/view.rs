@@ -65,7 +65,7 @@ pub struct ViewArgs {
     /// The window ends at this instant
     #[arg(long, value_name = "WHEN")]
     to: Option<When>,
-    /// The instant that is shown [default: the end of the window]
+    /// The instant that is shown [default: the peak of the window]
     #[arg(long, value_name = "WHEN")]
     at: Option<When>,
     /// Only such blocks, as the page's address has it: size:1024.., inside:contains:parse; may be repeated

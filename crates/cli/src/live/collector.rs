@@ -142,6 +142,7 @@ impl LiveProcesses for LiveCollector {
             taken_unix_ns: kept.taken_unix_ns,
             live_bytes: kept.live_bytes,
             live_blocks: kept.live_blocks,
+            is_estimate: kept.is_estimate,
         };
         Ok(all.into_iter().map(own).collect())
     }

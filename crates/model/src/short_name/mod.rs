@@ -31,13 +31,29 @@ const LONGEST_INPUT: usize = 64 * 1024;
 /// assert_eq!(short_name("main"), "main");
 /// ```
 pub fn short_name(name: &str) -> Cow<'_, str> {
+    shortened(name, true)
+}
+
+/// The short form of a function's name with all its template arguments, however long they are: what tells it from others with the same short form.
+///
+/// ```
+/// use highwater_model::short_name_with_arguments;
+///
+/// let name = "void insert_all<std::vector<FirstSubscription, std::allocator<FirstSubscription> >, std::vector<Publication> >(int)";
+/// assert_eq!(short_name_with_arguments(name), "insert_all<std::vector<FirstSubscription>, std::vector<Publication>>");
+/// ```
+pub fn short_name_with_arguments(name: &str) -> Cow<'_, str> {
+    shortened(name, false)
+}
+
+fn shortened(name: &str, is_elided: bool) -> Cow<'_, str> {
     if name.len() > LONGEST_INPUT || is_short(name) {
         return Cow::Borrowed(name);
     }
     let (plain, guessed) = name.strip_suffix(GUESSED).map_or((name, ""), |plain| (plain, GUESSED));
     let mut short = plain.to_owned();
     loop {
-        let next = shorter(&short);
+        let next = shorter(&short, is_elided);
         if next.is_empty() || next.len() >= short.len() {
             break;
         }
@@ -52,11 +68,12 @@ fn is_short(name: &str) -> bool {
     !name.contains(['(', '<', '{', '[', '.', ' ']) && !name.contains("::")
 }
 
-fn shorter(name: &str) -> String {
+fn shorter(name: &str, is_elided: bool) -> String {
     let name = without_prefix(without_suffixes(name));
     let Some(text) = without_arguments(name) else { return name.to_owned() };
     let text = rust_forms::readable(&text);
-    elided(&spellings::with_usual_spellings(&text))
+    let text = spellings::with_usual_spellings(&text);
+    if is_elided { elided(&text) } else { text }
 }
 
 /// Compilers make functions that adjust a pointer and go on to the one that is meant.

@@ -211,7 +211,7 @@ pub(super) struct Judge<'a, 'w> {
 
 impl<'a, 'w> Judge<'a, 'w> {
     pub fn new(query: &'a Query, suppressions: &'a mut Suppressions, work: &'a Work<'w>) -> Self {
-        let suppressed = suppressions.by_stack(query.history.catalog());
+        let suppressed = suppressions.by_stack(query.history.catalog(), &query.naming);
         Self { query, suppressions, suppressed, work }
     }
 

@@ -6,7 +6,7 @@
 use crate::compiled_filter::CompiledFilter;
 use crate::filter::{Filter, pattern};
 use crate::measure::Amount;
-use highwater_model::{Catalog, StackId};
+use highwater_model::{Catalog, Naming, StackId};
 use serde::Serialize;
 use std::fmt;
 
@@ -140,10 +140,10 @@ impl Suppressions {
     }
 
     /// For each stack the first suppression that it matches.
-    pub(super) fn by_stack(&self, catalog: &Catalog) -> SuppressedStacks {
+    pub(super) fn by_stack(&self, catalog: &Catalog, naming: &Naming) -> SuppressedStacks {
         let mut first: Vec<Option<u16>> = Vec::new();
         for (number, suppression) in self.all.iter().enumerate() {
-            let filter = CompiledFilter::new(std::slice::from_ref(&suppression.filter), catalog);
+            let filter = CompiledFilter::new(std::slice::from_ref(&suppression.filter), catalog, naming);
             first.resize(catalog.stacks.nodes().len(), None);
             for (stack, first) in first.iter_mut().enumerate().filter(|(_, first)| first.is_none()) {
                 *first = filter.passes_stack(StackId(stack as u32)).then_some(number as u16);
@@ -232,7 +232,7 @@ mod tests {
         let mut all = Suppressions::default();
         all.add(parse_suppressions("leak:libx\nleak:alloc\nleak:libx\n").unwrap()).unwrap();
         assert_eq!(all.taken().len(), 2, "the same text counts once");
-        let stacks = all.by_stack(&catalog);
+        let stacks = all.by_stack(&catalog, &Naming::default());
         assert_eq!((stacks.of(one), stacks.of(other)), (Some(0), None));
         let many = (0..MOST_SUPPRESSIONS).map(|number| Suppression::parse(&format!("leak:{number}")).unwrap());
         assert_eq!(all.add(many), Err(TooManySuppressions));

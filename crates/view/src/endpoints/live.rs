@@ -138,6 +138,7 @@ pub fn own_snapshots(api: &Api) -> Answered {
             "taken_unix_ns": own.taken_unix_ns,
             "live_bytes": own.live_bytes,
             "live_blocks": own.live_blocks,
+            "is_estimate": own.is_estimate,
         })
     };
     Ok(json!({ "snapshots": all.iter().map(one).collect::<Value>() }))

@@ -85,19 +85,22 @@ impl Lists {
 }
 
 /// Limits numbers to the range that a JavaScript number holds exactly.
-pub fn saturated(value: Value) -> Value {
+pub fn saturated(mut value: Value) -> Value {
+    saturate(&mut value);
+    value
+}
+
+fn saturate(value: &mut Value) {
     const MOST: u64 = (1 << 53) - 1;
     match value {
         Value::Number(number) => match (number.as_u64(), number.as_i64()) {
-            (Some(large), _) if large > MOST => MOST.into(),
-            (None, Some(low)) if low < -(MOST as i64) => (-(MOST as i64)).into(),
-            _ => Value::Number(number),
+            (Some(large), _) if large > MOST => *value = MOST.into(),
+            (None, Some(low)) if low < -(MOST as i64) => *value = (-(MOST as i64)).into(),
+            _ => {}
         },
-        Value::Array(list) => list.into_iter().map(saturated).collect(),
-        Value::Object(members) => {
-            Value::Object(members.into_iter().map(|(name, value)| (name, saturated(value))).collect())
-        }
-        other => other,
+        Value::Array(list) => list.iter_mut().for_each(saturate),
+        Value::Object(members) => members.values_mut().for_each(saturate),
+        _ => {}
     }
 }
 

@@ -6,12 +6,13 @@ use super::source_files;
 use super::stacks::SavedStacks;
 use super::texts::SavedTexts;
 use crate::api::Api;
-use crate::choice::RequestChoice;
+use crate::choice::{RequestChoice, is_raw};
 use crate::endpoints;
+use crate::endpoints::short_names::SharedNames;
 use crate::http::request::{Request, parameters_of};
 use crate::sources::{FileKind, Loaded};
 use highwater_model::rfc3339;
-use highwater_query::{QueryError, metrics_of};
+use highwater_query::{Metric, QueryError, metrics_of};
 use highwater_store::history::{HistoryError, Work};
 use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -112,6 +113,22 @@ impl ChosenSource {
         parameters
     }
 
+    /// The key of the question about live memory that has the same answer: at the peak of the whole time, what is live at A is the memory at the peak. In a
+    /// window, the peak may have been reached before it; then the two answers name different times.
+    fn same_as(&self, question: &SavedQuestion) -> Option<String> {
+        let metric = |(name, value): &(&'static str, String)| *name == "metric" && value == Metric::Peak.key();
+        let parameters = self.parameters_of(question);
+        let has = |name: &str, value: Option<&str>| {
+            parameters.iter().any(|each| each.0 == name && value.is_none_or(|value| each.1 == value))
+        };
+        if !question.key.iter().any(metric) || !has("at", Some(DEFAULT_INSTANT)) || has("from", None) {
+            return None;
+        }
+        let mut live = SavedQuestion { key: question.key.clone(), ..SavedQuestion::new(question.name, 0) };
+        live.key.iter_mut().filter(|each| metric(each)).for_each(|each| each.1 = Metric::Live.key().to_owned());
+        Some(live.key())
+    }
+
     /// All parameters of a question.
     fn all_of(&self, question: &SavedQuestion) -> Vec<(String, String)> {
         let mut parameters = self.parameters_of(question);
@@ -159,6 +176,11 @@ pub fn all(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<Value
             ids.dedup();
         }
         answers.insert("processes".to_owned(), endpoints::stacks::saturated(processes));
+        let at = chosen.iter().find(|(name, at)| name == "tree_at" && at.parse::<u64>().is_ok());
+        if let Some((_, at)) = at {
+            let held = Request::question("processes/held", vec![("at".to_owned(), at.clone())]);
+            answers.insert("processes/held".to_owned(), endpoints::stacks::saturated(api.ask(&held, work)?));
+        }
     }
     let sources = endpoints::sources::answer(&Request::question("sources", Vec::new()), &api.sources, work)?;
     answers.insert("sources".to_owned(), sources);
@@ -202,20 +224,26 @@ pub fn all(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<Value
         }
         instants.insert(file.id.to_string(), serde_json::to_value(&found).map_err(QueryError::failed)?);
     }
-    let (mut stacks, mut texts_of_trees, mut short_names) = (SavedStacks::default(), SavedTexts::default(), Map::new());
+    let (mut stacks, mut texts_of_trees, mut names) =
+        (SavedStacks::default(), SavedTexts::default(), SharedNames::default());
     for (at, question) in questions.iter().enumerate() {
         let part = at as f64 / questions.len() as f64;
         work.progress(INDEX_PART + part * (1.0 - INDEX_PART), "collecting answers")?;
+        if let Some(same) = chosen.same_as(question).and_then(|key| answers.get(&key).cloned()) {
+            answers.insert(question.key(), same);
+            continue;
+        }
         // The progress of a single request says little about the whole.
         let mut is_wanted = |_: Option<(f64, &str)>| work.go_on().is_ok();
-        match api.ask(&Request::question(question.name, chosen.all_of(question)), &Work::asked_by(&mut is_wanted)) {
+        let request = Request::question(question.name, chosen.all_of(question));
+        match api.ask_with_whole_names(&request, &Work::asked_by(&mut is_wanted)) {
             Ok(answer) => {
                 let mut answer = endpoints::stacks::saturated(answer);
+                if !is_raw(&request)? {
+                    names.add(&answer);
+                }
                 stacks.take_out_of(&mut answer);
                 texts_of_trees.take_out_of(&mut answer);
-                if let Some(Value::Object(names)) = answer.as_object_mut().and_then(|all| all.remove("short_names")) {
-                    short_names.extend(names);
-                }
                 answers.insert(question.key(), answer);
             }
             Err(problem) if problem.is_of_source() => {}
@@ -237,7 +265,7 @@ pub fn all(api: &Api, wanted: &SavedChoice<'_>, work: &Work<'_>) -> Result<Value
         "choice": wanted.choice,
         "instants": instants,
         "answers": answers,
-        "short_names": short_names,
+        "short_names": names.into_value(),
         "strings": texts_of_trees.into_value(),
         "frames": frames,
         "stacks": stacks,

@@ -115,6 +115,8 @@ pub struct OwnSnapshot {
     pub live_bytes: u64,
     /// Blocks that were live.
     pub live_blocks: u64,
+    /// True if live bytes and blocks are estimates.
+    pub is_estimate: bool,
 }
 
 /// Lists live processes and takes snapshots of them. Each failure is a line for the user.
