@@ -211,8 +211,11 @@ fn sampled_processes_say_so() {
     assert_eq!(query(&lake, "SELECT count(*) FROM processes")[0][0], 1);
 }
 
+/// Whether a spool and a lake are in some state.
+type IsNow = fn(&Path, &Path) -> bool;
+
 /// Files of a spool and a lake are written in an order that is looked for here: a shipper is killed while each of these is true.
-const MOMENTS: [(&str, fn(&Path, &Path) -> bool); 6] = [
+const MOMENTS: [(&str, IsNow); 6] = [
     ("a slot is being written", |spool, _| has_name(&spool.join("waiting"), ".unfinished")),
     ("slots wait", |spool, _| !spooled(spool).is_empty()),
     ("a parcel is made", |spool, _| fs::read_dir(spool.join("parcels")).is_ok_and(|mut all| all.next().is_some())),
