@@ -109,7 +109,8 @@ impl AttachPlan {
         let mut taken: Vec<_> = self.islands.iter().map(|&island| island..island + ISLAND_BYTES).collect();
         taken.extend(unmapped.iter().cloned());
         let near = &self.modules[self.allocators[0].module].range;
-        let base = hole_near(&self.space, near, head.end, &taken)
+        // As it is now: the process has gone on since it was examined.
+        let base = hole_near(&self.space_now(), near, head.end, &taken)
             .ok_or_else(|| crate::Refusal::NoRoom(self.modules[self.allocators[0].module].file_name().to_owned()))?;
         let request = MappingRequest {
             image: base,
@@ -278,7 +279,11 @@ impl AttachPlan {
         let header = request.image + request.header_offset;
         let done = header + offset_of!(AttachHeader, script_done) as u64;
         let results = header + offset_of!(AttachHeader, script_results) as u64;
-        self.wait_until(done, 1)?;
+        self.wait_until(done, 1).map_err(|error| match error {
+            // The script ends at once if its first mapping does not succeed.
+            AttachError::Script { .. } if self.is_taken(request) => AttachError::SpaceTaken(self.pid),
+            other => other,
+        })?;
         steps.at("the script waits");
         let read = |index: usize| {
             self.memory
@@ -325,6 +330,12 @@ impl AttachPlan {
             source,
         })?;
         Ok(object)
+    }
+
+    /// Whether the process has something else where the image was to lie.
+    fn is_taken(&self, request: &MappingRequest) -> bool {
+        let image = request.image..request.image + request.image_bytes;
+        self.space_now().mappings.iter().any(|mapping| mapping.start < image.end && mapping.end > image.start)
     }
 
     fn open_object(&self, descriptor: i64, bytes: u64) -> io::Result<File> {
