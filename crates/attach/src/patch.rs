@@ -106,7 +106,7 @@ pub(crate) fn change_functions(
 }
 
 /// Wipes the scripts of attachers that died, if there are any. False if one stays: a thread may be on its way to it, and would unmap what it was told to. Nothing may be
-/// mapped there meanwhile, so nobody else may unmap it either.
+/// mapped there meanwhile, so no other script may unmap it.
 pub(crate) fn wipe_left_scripts(
     pid: i32,
     memory: &TargetMemory,

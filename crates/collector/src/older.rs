@@ -1,4 +1,4 @@
-//! Blocks that a process had before it was attached to: whoever attached has found them in its heap. No table has them.
+//! Blocks that a process had before it was attached to: the attacher has found them in its heap. No table has them.
 //!
 //! The agent logs the address of each block that is freed, or resized, and that its table does not have. What is on the list and in no log is live.
 

@@ -101,7 +101,7 @@ fn blocks_from_before_are_in_every_figure_until_they_are_freed() {
     log.append(0x1000_0010);
     let list = [(0x1000_0010, 24), (0x1000_0030, 1000), (0x2000_0010, 5000)];
     assert_eq!(client.set_older(pid, 1, list.into_iter()).unwrap(), (3, 6024));
-    // One of them, and one that nobody knows.
+    // One of them, and one that is on no list.
     [0x1000_0030, 0x5555].into_iter().for_each(|address| log.append(address));
     let info = client.processes_among(&Which::Pid(pid)).unwrap().remove(0);
     assert_eq!((info.live_blocks, info.live_bytes), (2, 5024));
