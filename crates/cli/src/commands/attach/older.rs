@@ -26,7 +26,7 @@ impl OlderFound {
             return Self::Unknown("they were not read".to_owned());
         }
         let longest = Duration::from_nanos(longest.0);
-        Self::try_to_read(pid, attached, longest, socket).unwrap_or_else(|why| Self::Unknown(why))
+        Self::try_to_read(pid, attached, longest, socket).unwrap_or_else(Self::Unknown)
     }
 
     fn try_to_read(pid: u32, attached: &AttachedProcess, longest: Duration, socket: &Path) -> Result<Self, String> {
