@@ -13,7 +13,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use highwater_shm::attach_v1::{
     AttachHeader, AttachPage, ENDED_BY_READER, ENDED_NO_READER, FLAG_CONTENTS, FLAG_COUNTER, FLAG_FREE_STACKS,
-    FLAG_LIVE, FLAG_NO_ARGS, ThreadSlot,
+    FLAG_LIVE, FLAG_NO_ARGS, ThreadSlot, UNKNOWN_FREES, UnknownFreeLog,
 };
 
 /// A thread looks at the reader's words once in this number of hooked calls: a power of two.
@@ -147,11 +147,20 @@ pub fn begin() -> AgentMode {
     mode
 }
 
-/// A block that is older than the recording is about to be freed.
+/// A block that is older than the live table is about to be freed, or was resized.
 #[cold]
-pub fn count_unknown_free(bytes: usize) {
+pub fn note_unknown_free(block: *mut u8, bytes: usize) {
     page().unknown_frees.fetch_add(1, Ordering::Relaxed);
     page().unknown_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    // SAFETY: the object has a log there, and is mapped while the switch is on.
+    let log = unsafe { &*((header().shared + UNKNOWN_FREES) as *const UnknownFreeLog) };
+    log.append(block as u64);
+}
+
+/// Whether there is a live table: only then an unknown free must be noted.
+#[inline(always)]
+pub fn has_table() -> bool {
+    header().table != 0
 }
 
 /// A module may have been unloaded.

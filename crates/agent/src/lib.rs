@@ -260,18 +260,20 @@ pub fn reallocating(address: *mut u8) -> bool {
     true
 }
 
-/// A block was resized, and perhaps moved; `new` is null if that failed, which matters only if it was `begun`.
+/// A block was resized, and perhaps moved; `new` is null if that failed, which matters only if it was `begun`. Returns false if it is known that the old one was not in
+/// the live table.
 #[inline]
-pub fn reallocated(old: *mut u8, new: *mut u8, size: usize, usable: usize, begun: bool, caller: Caller) {
-    let Some(thread) = AgentThread::current() else { return };
+pub fn reallocated(old: *mut u8, new: *mut u8, size: usize, usable: usize, begun: bool, caller: Caller) -> bool {
+    let Some(thread) = AgentThread::current() else { return true };
     let session = session::session();
     thread.ring.set_busy(true);
     let node = thread.walk(caller, session);
     let surplus = surplus(size, usable);
     if session.is_live() {
         let resized = live::Resized { size: size as u64, surplus, node, begun };
-        live::reallocated(thread, session, old as u64, new as u64, resized);
-        return thread.ring.set_busy(false);
+        let was_known = live::reallocated(thread, session, old as u64, new as u64, resized);
+        thread.ring.set_busy(false);
+        return was_known;
     }
     let kind = if begun { kind::REALLOC_END } else { kind::REALLOCATE };
     thread.record(5, session, clock::now, |words, stamp| {
@@ -285,6 +287,7 @@ pub fn reallocated(old: *mut u8, new: *mut u8, size: usize, usable: usize, begun
         }
     });
     thread.ring.set_busy(false);
+    true
 }
 
 /// The maximum number of bytes that a thread of a live process allocates before it checks whether its settings have changed.

@@ -80,6 +80,10 @@ fn has(bytes: &[u8], wanted: &[u8]) -> bool {
 /// A tool that has put its own allocator into the program.
 fn other_tool(modules: &[TargetModule]) -> Option<&'static str> {
     modules.iter().find_map(|module| {
+        // A runtime that is linked into the program looks for this.
+        if module.is_program && module.symbols.mentions("__sanitizer_malloc_hook") {
+            return Some("a sanitizer");
+        }
         let name = module.file_name();
         match name {
             _ if name.starts_with("libasan.so") || name.starts_with("libclang_rt.asan") => Some("AddressSanitizer"),

@@ -1,11 +1,12 @@
 //! From a plan to a process whose calls are recorded.
 
-use crate::borrow::{BorrowFailure, Errand, borrow_thread, left_scripts};
+use crate::borrow::{BorrowFailure, Errand, borrow_thread};
 use crate::error::AttachError;
 use crate::holes::hole_near;
 use crate::hooks::{ISLAND_BYTES, plan_hooks};
+use crate::leftover::Leftover;
 use crate::look::TaskStatus;
-use crate::patch::{Change, DEFAULT_STOP_BUDGET, StopReport, change_functions};
+use crate::patch::{Change, DEFAULT_STOP_BUDGET, StopReport, change_functions, wipe_left_scripts};
 use crate::plain::{bytes_of, from_bytes};
 use crate::plan::AttachPlan;
 use crate::script::{MappingRequest, result};
@@ -18,6 +19,7 @@ use rustix::fs::SealFlags;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::mem::offset_of;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant};
 
@@ -43,6 +45,32 @@ impl AttachOptions {
     /// The defaults for an object of this size.
     pub fn new(shared_bytes: u64) -> Self {
         Self { shared_bytes, mode: MODE_BEGIN, stop_budget: DEFAULT_STOP_BUDGET, replace: false, steps: Steps::NONE }
+    }
+}
+
+/// What a script has left when it had ended.
+#[derive(Debug, Default)]
+struct MetScript {
+    has_ended: bool,
+    /// Where the object is mapped.
+    shared: u64,
+    /// Everything that it has mapped.
+    mapped: Vec<Range<u64>>,
+    /// How long its thread was away, at most.
+    away: Duration,
+}
+
+impl MetScript {
+    fn note_end(&mut self, request: &MappingRequest, islands: &[i64], shared: i64, away: Duration) {
+        let wanted = request.islands.iter().zip(islands);
+        let made = wanted.filter(|&(&wanted, &got)| got.cast_unsigned() == wanted);
+        let image = request.image..request.image + request.image_bytes;
+        self.mapped = std::iter::once(image).chain(made.map(|(&at, _)| at..at + ISLAND_BYTES)).collect();
+        if shared >= 0 || shared <= -4096 {
+            self.shared = shared.cast_unsigned();
+            self.mapped.push(self.shared..self.shared + request.shared_bytes);
+        }
+        (self.has_ended, self.away) = (true, away);
     }
 }
 
@@ -73,12 +101,16 @@ impl AttachPlan {
         fill: impl FnOnce(&mut AttachHeader, &File) -> io::Result<()>,
     ) -> Result<Attached, AttachError> {
         let head: ImageHead = from_bytes(image).filter(|head| is_sound(head, image)).ok_or(AttachError::BadImage)?;
-        let unmapped = self.remove_leftovers(options)?;
+        let mut unmapped = self.remove_leftovers(options)?;
+        if !wipe_left_scripts(self.pid, &self.memory, &self.places, options.stop_budget, &options.steps) {
+            unmapped.clear();
+        }
         self.leave_out_functions(&head, image);
         let mut taken: Vec<_> = self.islands.iter().map(|&island| island..island + ISLAND_BYTES).collect();
         taken.extend(unmapped.iter().cloned());
         let near = &self.modules[self.allocators[0].module].range;
-        let base = hole_near(&self.space, near, head.end, &taken)
+        // As it is now: the process has gone on since it was examined.
+        let base = hole_near(&self.space_now(), near, head.end, &taken)
             .ok_or_else(|| crate::Refusal::NoRoom(self.modules[self.allocators[0].module].file_name().to_owned()))?;
         let request = MappingRequest {
             image: base,
@@ -89,12 +121,34 @@ impl AttachPlan {
             islands: self.islands.clone(),
             shared_bytes: options.shared_bytes,
         };
-        let began = Instant::now();
         borrow_thread(self.pid, &self.memory, &self.places, Errand::Map(&request), &unmapped, &options.steps)
             .map_err(|failure| self.borrow_error(failure, &request))?;
-        let (object, shared) = self.meet_script(&request, &options.steps)?;
-        let away = began.elapsed();
+        let mut met = MetScript::default();
+        let result = self
+            .meet_script(&request, &options.steps, &mut met)
+            .and_then(|object| self.complete(&head, image, options, fill, base, &met, object));
+        match result {
+            Ok(attached) => Ok(attached),
+            Err(error) => {
+                self.clean_up(&request, &met, options);
+                Err(error)
+            }
+        }
+    }
 
+    /// Writes the image, and hooks all functions.
+    #[expect(clippy::too_many_arguments, reason = "the second half of the function above")]
+    fn complete(
+        &self,
+        head: &ImageHead,
+        image: &[u8],
+        options: &AttachOptions,
+        fill: impl FnOnce(&mut AttachHeader, &File) -> io::Result<()>,
+        base: u64,
+        met: &MetScript,
+        object: File,
+    ) -> Result<Attached, AttachError> {
+        let shared = met.shared;
         self.write(base, &image[..head.file_end as usize], "its new memory cannot be written")?;
         options.steps.at("the image is written");
         let mut header = self.header(base, shared, options.shared_bytes);
@@ -108,7 +162,7 @@ impl AttachPlan {
             what: "the shared memory cannot be prepared",
             source,
         })?;
-        self.write_islands(&head, image, base)?;
+        self.write_islands(head, image, base)?;
         header.magic = 0;
         self.write(base + head.header, bytes_of(&*header), "its header cannot be written")?;
         header.magic = HEADER_MAGIC;
@@ -123,38 +177,42 @@ impl AttachPlan {
             hooks: &header.hooks[..header.hook_count as usize],
             switch: base + head.switch,
             mode: options.mode,
+            is_filtered: self.is_filtered,
         };
-        match change_functions(self.pid, &self.memory, &self.places, change, options.stop_budget, &options.steps) {
-            Ok(stop) => {
-                if !left_scripts(&self.memory, &self.places).is_empty() {
-                    let _ = change_functions(
-                        self.pid,
-                        &self.memory,
-                        &self.places,
-                        Change::Wipe,
-                        options.stop_budget,
-                        &options.steps,
-                    );
+        let stop = change_functions(self.pid, &self.memory, &self.places, change, options.stop_budget, &options.steps)?;
+        wipe_left_scripts(self.pid, &self.memory, &self.places, options.stop_budget, &options.steps);
+        Ok(Attached { pid: self.pid, object, header, stop, borrowed: met.away })
+    }
+
+    /// Makes the process as it was after an attempt that failed, as far as that is possible. Some functions may have been changed by a worker that was killed.
+    fn clean_up(&self, request: &MappingRequest, met: &MetScript, options: &AttachOptions) {
+        // A thread that is not through the script will map more. Its own end is all that can be waited for.
+        if !met.has_ended {
+            return;
+        }
+        let space = self.space_now();
+        let leftovers = Leftover::find_all(&self.memory, &space);
+        let mut unmapped = Vec::new();
+        for leftover in &leftovers {
+            let restore = Change::Restore { leftover };
+            let is_ours = leftover.image == request.image;
+            if is_ours || leftover.hooked_now(&self.memory) > 0 {
+                let report =
+                    change_functions(self.pid, &self.memory, &self.places, restore, options.stop_budget, &Steps::NONE);
+                if is_ours && report.is_ok_and(|report| report.is_clear) {
+                    unmapped = leftover.mapped(&space);
                 }
-                Ok(Attached { pid: self.pid, object, header, stop, borrowed: away })
             }
-            Err(error) => {
-                // Some functions may have been changed by a worker that was killed.
-                for leftover in crate::leftover::Leftover::find_all(&self.memory, &self.space_now()) {
-                    if leftover.hooked_now(&self.memory) > 0 {
-                        let restore = Change::Restore { leftover: &leftover };
-                        let _ = change_functions(
-                            self.pid,
-                            &self.memory,
-                            &self.places,
-                            restore,
-                            options.stop_budget,
-                            &Steps::NONE,
-                        );
-                    }
-                }
-                Err(error)
-            }
+        }
+        if !leftovers.iter().any(|leftover| leftover.image == request.image) {
+            // Its header was never completed, so no function leads there.
+            unmapped = met.mapped.clone();
+        }
+        if !unmapped.is_empty()
+            && wipe_left_scripts(self.pid, &self.memory, &self.places, options.stop_budget, &Steps::NONE)
+            && borrow_thread(self.pid, &self.memory, &self.places, Errand::Clean, &unmapped, &Steps::NONE).is_ok()
+        {
+            wipe_left_scripts(self.pid, &self.memory, &self.places, options.stop_budget, &Steps::NONE);
         }
     }
 
@@ -215,12 +273,17 @@ impl AttachPlan {
         }
     }
 
-    /// Opens the object that the script has made, and waits until the script has ended. Returns the object, and where it is mapped.
-    fn meet_script(&self, request: &MappingRequest, steps: &Steps) -> Result<(File, u64), AttachError> {
+    /// Opens the object that the script has made, and waits until the script has ended. Returns the object.
+    fn meet_script(&self, request: &MappingRequest, steps: &Steps, met: &mut MetScript) -> Result<File, AttachError> {
+        let began = Instant::now();
         let header = request.image + request.header_offset;
         let done = header + offset_of!(AttachHeader, script_done) as u64;
         let results = header + offset_of!(AttachHeader, script_results) as u64;
-        self.wait_until(done, 1)?;
+        self.wait_until(done, 1).map_err(|error| match error {
+            // The script ends at once if its first mapping does not succeed.
+            AttachError::Script { .. } if self.is_taken(request) => AttachError::SpaceTaken(self.pid),
+            other => other,
+        })?;
         steps.at("the script waits");
         let read = |index: usize| {
             self.memory
@@ -244,6 +307,7 @@ impl AttachPlan {
         )?;
         steps.at("the object is open");
         self.wait_until(done, 2)?;
+        met.note_end(request, &islands, shared, began.elapsed());
         steps.at("the script has ended");
         let failed = |call, value: i64| match value.unsigned_abs() as i32 {
             libc::EEXIST => AttachError::SpaceTaken(self.pid),
@@ -265,7 +329,13 @@ impl AttachPlan {
             what: "the shared object cannot be opened",
             source,
         })?;
-        Ok((object, shared.cast_unsigned()))
+        Ok(object)
+    }
+
+    /// Whether the process has something else where the image was to lie.
+    fn is_taken(&self, request: &MappingRequest) -> bool {
+        let image = request.image..request.image + request.image_bytes;
+        self.space_now().mappings.iter().any(|mapping| mapping.start < image.end && mapping.end > image.start)
     }
 
     fn open_object(&self, descriptor: i64, bytes: u64) -> io::Result<File> {

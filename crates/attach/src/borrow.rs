@@ -9,7 +9,7 @@ use crate::script::{
 use crate::seccomp::{FilterVerdict, check_filters};
 use crate::steps::Steps;
 use crate::target_memory::TargetMemory;
-use crate::threads::begun_again;
+use crate::threads::{begin_again, begun_again};
 use crate::tracee::{Registers, StopKind, Tracee};
 use crate::worker::{WorkerEnd, run_in_worker};
 use std::fs;
@@ -186,6 +186,13 @@ fn try_thread(
     };
     steps.at("the thread is stopped");
     let result = prepare(pid, memory, &tracee, stop, place, errand, unmapped, steps);
+    // It goes on as if it had not been stopped.
+    if !matches!(result, Ok(true))
+        && stop == StopKind::Interrupted
+        && let Ok(registers) = tracee.registers()
+    {
+        begin_again(pid, &tracee, &registers, memory);
+    }
     tracee.release(stop);
     if matches!(result, Ok(true)) {
         steps.at("the thread runs the script");

@@ -3,9 +3,10 @@
 use crate::borrow::{Errand, borrow_thread, script_places};
 use crate::error::AttachError;
 use crate::leftover::Leftover;
+use crate::look::refuse_shared_memory;
 use crate::mappings::AddressSpace;
 use crate::modules::read_modules;
-use crate::patch::{Change, DEFAULT_STOP_BUDGET, StopReport, change_functions};
+use crate::patch::{Change, DEFAULT_STOP_BUDGET, StopReport, change_functions, wipe_left_scripts};
 use crate::plan::examine_locked;
 use crate::steps::Steps;
 use highwater_shm::attach_v1::MODE_OFF;
@@ -37,6 +38,13 @@ pub struct Detached {
     pub is_unmapped: bool,
 }
 
+/// Whether a process has anything that an attach has left: hooks that record, or unused memory. Nothing in it is touched, and no thread stops.
+pub fn has_leftover(pid: i32) -> Result<bool, AttachError> {
+    let (memory, _lock) = examine_locked(pid)?;
+    let space = AddressSpace::read(pid).map_err(|_| AttachError::Ended(pid))?;
+    Ok(!Leftover::find_all(&memory, &space).is_empty())
+}
+
 /// Restores all functions, and unmaps the agent if no thread is in it.
 pub fn detach(pid: i32, options: &DetachOptions) -> Result<Detached, AttachError> {
     let (memory, _lock) = examine_locked(pid)?;
@@ -45,6 +53,7 @@ pub fn detach(pid: i32, options: &DetachOptions) -> Result<Detached, AttachError
     if leftovers.is_empty() {
         return Err(AttachError::NotAttached(pid));
     }
+    refuse_shared_memory(pid)?;
     let places = script_places(&read_modules(pid, &memory, &space));
     let mut detached = Detached { stop: StopReport::default(), is_unmapped: true };
     let mut unmapped = Vec::new();
@@ -65,7 +74,9 @@ pub fn detach(pid: i32, options: &DetachOptions) -> Result<Detached, AttachError
         }
     }
     unmapped.truncate(12);
-    if !options.unmap || unmapped.is_empty() {
+    // A script that a thread has not yet come to may unmap the same.
+    let is_alone = options.unmap && wipe_left_scripts(pid, &memory, &places, options.stop_budget, &options.steps);
+    if !is_alone || unmapped.is_empty() {
         detached.is_unmapped = false;
         return Ok(detached);
     }

@@ -132,6 +132,14 @@ impl SymbolTable {
         found.into_iter().map(|(name, (symbol, _))| (name, symbol)).collect()
     }
 
+    /// Whether a symbol of this name is there, be it defined or only used.
+    pub(crate) fn mentions(&self, name: &str) -> bool {
+        self.entries.chunks_exact(SYMBOL_BYTES).any(|entry| {
+            let text = u32_at(entry, 0).and_then(|at| self.strings.get(at as usize..));
+            text.is_some_and(|text| text.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0)))
+        })
+    }
+
     /// The full symbol table of a file, `.symtab`.
     pub(crate) fn of_file(file: &[u8]) -> Option<Self> {
         const SHT_SYMTAB: u32 = 2;

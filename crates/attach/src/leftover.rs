@@ -5,7 +5,7 @@ use crate::plain::{PlainWords, from_bytes};
 use crate::target_memory::TargetMemory;
 use highwater_shm::attach_v1::{
     AttachHeader, HEADER_MAGIC, Hook, IMAGE_MAGIC, ImageHead, MODE_OFF, MOST_HOOKS, MOST_ISLANDS, OBJECT_NAME,
-    THREAD_SLOTS, THREADS, VERSION,
+    THREAD_SLOTS, THREADS, ThreadSlot, VERSION,
 };
 use std::ops::Range;
 
@@ -34,7 +34,12 @@ impl Leftover {
 
     fn read(memory: &TargetMemory, image: u64) -> Option<Self> {
         let head: ImageHead = from_bytes(&memory.read_vec(image, size_of::<ImageHead>()).ok()?)?;
-        if head.magic != IMAGE_MAGIC || head.header >= 1 << 32 || head.switch >= 1 << 32 || head.end >= 1 << 32 {
+        if head.magic != IMAGE_MAGIC
+            || head.header >= 1 << 32
+            || head.data >= 1 << 32
+            || head.switch >= 1 << 32
+            || head.end >= 1 << 32
+        {
             return None;
         }
         let header: AttachHeader =
@@ -115,14 +120,20 @@ impl Leftover {
         self.hooks().iter().filter(|hook| memory.holds(hook.address, &hook.patched[..hook.length as usize])).count()
     }
 
+    /// Where the slots of threads are, if the process has the object.
+    pub(crate) fn slots(&self, space: &AddressSpace) -> Option<u64> {
+        let object = self.object(space)?;
+        let slots = object.start.checked_add(THREADS)?;
+        (slots + (THREAD_SLOTS * size_of::<ThreadSlot>()) as u64 <= object.end).then_some(slots)
+    }
+
     /// Whether a thread is inside a hook, by the depths of those whose thread pointers are in `pointers`.
     pub(crate) fn any_inside(&self, memory: &TargetMemory, space: &AddressSpace, pointers: &[u64]) -> bool {
-        const SLOT_BYTES: usize = 64;
-        let Some(object) = self.object(space) else { return false };
-        let slots = object.start.saturating_add(THREADS);
-        if slots >= object.end {
-            return true;
+        const SLOT_BYTES: usize = size_of::<ThreadSlot>();
+        if self.object(space).is_none() {
+            return false;
         }
+        let Some(slots) = self.slots(space) else { return true };
         let Ok(slots) = memory.read_vec(slots, THREAD_SLOTS * SLOT_BYTES) else { return true };
         let word = |slot: &[u8], index: usize| crate::elf::u64_at(slot, index * 8).unwrap_or(0);
         slots.chunks_exact(SLOT_BYTES).any(|slot| word(slot, 2) != 0 && pointers.contains(&word(slot, 0)))

@@ -18,7 +18,7 @@
 //! |---|---|---|
 //! | the plan | nothing | nothing |
 //! | a thread is seized or stopped | it stands still | the kernel lets it go |
-//! | the script is written | bytes that no thread executes | they stay; the next attacher uses another place, and wipes them when it stops all threads |
+//! | the script is written | bytes that no thread executes | they stay; the next attacher wipes them first |
 //! | the registers lead to the script | the thread maps everything, waits at most 50 ms and some, closes the object, goes back | about 1 MiB of mappings stays |
 //! | the image and its header are written | code that no thread reaches | the next attach or detach unmaps it |
 //! | all threads are stopped | they stand still | the kernel lets them go |
@@ -67,7 +67,7 @@ mod walk;
 mod worker;
 
 pub use attach::{AttachOptions, Attached};
-pub use detach::{DetachOptions, Detached, detach};
+pub use detach::{DetachOptions, Detached, detach, has_leftover};
 pub use error::AttachError;
 pub use patch::StopReport;
 pub use plan::{AttachPlan, PlannedAllocator, plan};
@@ -75,4 +75,4 @@ pub use refusal::Refusal;
 pub use relocate::Immovable;
 #[doc(hidden)]
 pub use steps::Steps;
-pub use walk::{NotWalkable, OlderBlock, OlderBlocks, estimate_walk, walk_heap};
+pub use walk::{NotWalkable, OlderBlock, OlderBlocks, estimate_walk, walk_heap, walk_heap_of_attached};

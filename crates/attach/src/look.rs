@@ -6,6 +6,7 @@ use crate::target_memory::TargetMemory;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
 
 /// `/proc/PID/task/TID/status`, or that of the process.
 #[derive(Debug)]
@@ -81,6 +82,10 @@ pub(crate) fn examine(pid: i32) -> Result<TargetMemory, Refusal> {
     if pid == std::process::id().cast_signed() {
         return Err(Refusal::Myself(pid));
     }
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    if is_too_old(&release) {
+        return Err(Refusal::OldKernel(release));
+    }
     let status = TaskStatus::of_process(pid).map_err(|_| Refusal::NoSuchProcess(pid))?;
     if status.number("Tgid") != pid as u64 {
         return Err(Refusal::NoSuchProcess(pid));
@@ -123,6 +128,12 @@ pub(crate) fn examine(pid: i32) -> Result<TargetMemory, Refusal> {
     Ok(memory)
 }
 
+/// Whether a kernel cannot hide the agent's memory from forked children (Linux 4.14), or map only where nothing is (4.17).
+fn is_too_old(release: &str) -> bool {
+    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map_while(|number| number.parse().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < (4_u32, 17_u32)
+}
+
 /// Why the kernel said no.
 pub(crate) fn explain(pid: i32, error: &io::Error) -> Refusal {
     let Ok(status) = TaskStatus::of_process(pid) else { return Refusal::NoSuchProcess(pid) };
@@ -151,17 +162,23 @@ pub(crate) fn explain(pid: i32, error: &io::Error) -> Refusal {
     Refusal::NotPermitted(pid)
 }
 
-/// A process that is not a thread and uses the same memory: a child of `clone(CLONE_VM)`. The children that the kernel lists are compared.
+/// A process that is not a thread and uses the same memory: one that `clone(CLONE_VM)` or `vfork` has made, or the one that made this. It may be anyone's child, so all
+/// processes are compared.
 pub(crate) fn shares_memory(pid: i32) -> Option<i32> {
-    for thread in threads_of(pid).unwrap_or_default() {
-        let children = fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")).unwrap_or_default();
-        for child in children.split_whitespace().filter_map(|word| word.parse::<i32>().ok()) {
-            if same_memory(pid, child) {
-                return Some(child);
-            }
+    let numbers = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.into_iter().find(|&other: &i32| other != pid && same_memory(pid, other))
+}
+
+/// Refuses a process whose memory another one uses: that one would not be stopped.
+pub(crate) fn refuse_shared_memory(pid: i32) -> Result<(), Refusal> {
+    if let Some(other) = shares_memory(pid) {
+        // A child of `vfork` ends that soon.
+        std::thread::sleep(Duration::from_millis(20));
+        if shares_memory(pid) == Some(other) {
+            return Err(Refusal::SharedMemory { pid, other });
         }
     }
-    None
+    Ok(())
 }
 
 fn same_memory(one: i32, other: i32) -> bool {
@@ -169,5 +186,20 @@ fn same_memory(one: i32, other: i32) -> bool {
     // SAFETY: kcmp takes five numbers and touches no memory of this process.
     unsafe {
         libc::syscall(libc::SYS_kcmp, libc::c_long::from(one), libc::c_long::from(other), KCMP_VM, 0_i64, 0_i64) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_too_old;
+
+    #[test]
+    fn kernels_are_known_by_their_releases() {
+        for release in ["3.10.0-1160.el7.x86_64", "4.14.336", "4.4", "2.6.32", ""] {
+            assert!(is_too_old(release), "{release}");
+        }
+        for release in ["4.17.0", "4.18.0-553.el8_10.x86_64", "5.4.0-1-generic", "6.18.44-fc-v657", "10.0"] {
+            assert!(!is_too_old(release), "{release}");
+        }
     }
 }

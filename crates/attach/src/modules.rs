@@ -9,9 +9,9 @@ use crate::elf::{
 };
 use crate::mappings::AddressSpace;
 use crate::target_memory::TargetMemory;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 
 /// More is not a symbol table.
 const MOST_SYMBOLS: u64 = 4_000_000;
@@ -102,7 +102,7 @@ impl TargetModule {
         } else {
             vec![format!("/proc/{pid}/root{}", self.path), self.path.clone()]
         };
-        let file = paths.iter().find_map(|path| File::open(path).ok())?;
+        let file = paths.iter().find_map(|path| open_regular(path))?;
         let wanted = address.wrapping_sub(self.bias);
         let segment = self
             .segments
@@ -120,6 +120,12 @@ impl TargetModule {
         let name = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
         name.rsplit('/').next().unwrap_or(name)
     }
+}
+
+/// The target says where its files are. A pipe at that place would keep us waiting.
+fn open_regular(path: &str) -> Option<File> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
+    file.metadata().is_ok_and(|data| data.is_file()).then_some(file)
 }
 
 /// All modules of a process. The program is first if it was found.

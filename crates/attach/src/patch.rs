@@ -6,6 +6,7 @@ use crate::error::AttachError;
 use crate::leftover::Leftover;
 use crate::mappings::AddressSpace;
 use crate::script::MOST_SCRIPT_BYTES;
+use crate::seccomp::{FilterVerdict, check_agent_calls};
 use crate::steps::Steps;
 use crate::target_memory::TargetMemory;
 use crate::threads::{StopFailure, StoppedThreads};
@@ -18,8 +19,8 @@ use std::time::Duration;
 /// What the stop was for.
 #[derive(Clone, Copy)]
 pub(crate) enum Change<'a> {
-    /// Write jumps, then store a mode at an address.
-    Hook { hooks: &'a [Hook], switch: u64, mode: u64 },
+    /// Write jumps, then store a mode at an address. If threads have filters, first ask these about the agent's calls.
+    Hook { hooks: &'a [Hook], switch: u64, mode: u64, is_filtered: bool },
     /// Restore what an attach has left.
     Restore { leftover: &'a Leftover },
     /// Only remove scripts.
@@ -51,6 +52,7 @@ enum Outcome {
     Unsafe,
     TooLong(char),
     WriteForbidden(io::Error),
+    Filter(FilterVerdict),
     Failed(io::Error),
 }
 
@@ -88,6 +90,7 @@ pub(crate) fn change_functions(
                 last = AttachError::DoesNotStop { pid, state, budget_ms: budget.as_millis() as u64 };
                 std::thread::sleep(Duration::from_millis(20));
             }
+            Outcome::Filter(verdict) => return Err(verdict.refusal_of_agent(pid).into()),
             Outcome::WriteForbidden(source) => return Err(AttachError::WriteForbidden { pid, source }),
             Outcome::Failed(error)
                 if error.raw_os_error() == Some(libc::ESRCH) || error.kind() == io::ErrorKind::NotFound =>
@@ -100,6 +103,19 @@ pub(crate) fn change_functions(
         }
     }
     Err(last)
+}
+
+/// Wipes the scripts of attachers that died, if there are any. False if one stays: a thread may be on its way to it, and would unmap what it was told to. Nothing may be
+/// mapped there meanwhile, so no other script may unmap it.
+pub(crate) fn wipe_left_scripts(
+    pid: i32,
+    memory: &TargetMemory,
+    places: &[Range<u64>],
+    budget: Duration,
+    steps: &Steps,
+) -> bool {
+    left_scripts(memory, places).is_empty()
+        || change_functions(pid, memory, places, Change::Wipe, budget, steps).is_ok()
 }
 
 /// Between the instructions that a jump covers. Its first byte is no danger: the jump does what stood there.
@@ -124,7 +140,7 @@ fn attempt_change(
         Err(StopFailure::TooLong { state }) => return Outcome::TooLong(state),
         Err(StopFailure::Failed(error)) => return Outcome::Failed(error),
     };
-    let result = while_stopped(memory, places, &space, &threads, change, steps);
+    let result = while_stopped(pid, memory, places, &space, &threads, change, steps);
     let (count, mended) = (threads.count(), threads.mended);
     let pause = threads.release();
     match result {
@@ -134,16 +150,20 @@ fn attempt_change(
 }
 
 fn while_stopped(
+    pid: i32,
     memory: &TargetMemory,
     places: &[Range<u64>],
     space: &AddressSpace,
-    threads: &StoppedThreads,
+    threads: &StoppedThreads<'_>,
     change: Change<'_>,
     steps: &Steps,
 ) -> Outcome {
     let mut report = StopReport::default();
     match change {
-        Change::Hook { hooks, switch, mode } => {
+        Change::Hook { hooks, switch, mode, is_filtered } => {
+            if is_filtered && let Err(verdict) = check_agent_calls(pid, threads.tracees()) {
+                return Outcome::Filter(verdict);
+            }
             match threads.any_in(memory, space, &interiors(hooks)) {
                 Ok(false) => (),
                 Ok(true) => return Outcome::Unsafe,
@@ -197,7 +217,7 @@ fn while_stopped(
 }
 
 /// Removes scripts that no thread runs, those of attachers that died included.
-fn wipe_scripts(memory: &TargetMemory, places: &[Range<u64>], space: &AddressSpace, threads: &StoppedThreads) {
+fn wipe_scripts(memory: &TargetMemory, places: &[Range<u64>], space: &AddressSpace, threads: &StoppedThreads<'_>) {
     for place in left_scripts(memory, places) {
         if threads.any_in(memory, space, std::slice::from_ref(&place)).is_ok_and(|any| !any) {
             let _ = memory.write(place.start, &[0; MOST_SCRIPT_BYTES]);
@@ -218,6 +238,8 @@ fn encode(outcome: &Outcome) -> Vec<u8> {
         ],
         Outcome::Unsafe => vec![1],
         Outcome::TooLong(state) => vec![2, u64::from(u32::from(*state))],
+        Outcome::Filter(FilterVerdict::Unreadable) => vec![5],
+        Outcome::Filter(FilterVerdict::Forbidden { call, answer }) => vec![6, (*call).into(), (*answer).into()],
         Outcome::WriteForbidden(error) => vec![3, error.raw_os_error().unwrap_or(libc::EIO) as u64],
         Outcome::Failed(error) => vec![4, error.raw_os_error().unwrap_or(libc::EIO) as u64],
     };
@@ -240,6 +262,8 @@ fn decode(answer: &[u8]) -> Outcome {
         1 => Outcome::Unsafe,
         2 => Outcome::TooLong(char::from_u32(word(1) as u32).unwrap_or('?')),
         3 => Outcome::WriteForbidden(error()),
+        5 => Outcome::Filter(FilterVerdict::Unreadable),
+        6 => Outcome::Filter(FilterVerdict::Forbidden { call: word(1) as u32, answer: word(2) as u32 }),
         _ => Outcome::Failed(error()),
     }
 }

@@ -5,7 +5,7 @@ use crate::borrow::script_places;
 use crate::holes::hole_near;
 use crate::hooks::{AllocatorHooks, ISLAND_BYTES, plan_hooks};
 use crate::leftover::Leftover;
-use crate::look::{AttachLock, TaskStatus, examine, shares_memory, threads_of};
+use crate::look::{AttachLock, TaskStatus, examine, refuse_shared_memory, threads_of};
 use crate::mappings::AddressSpace;
 use crate::modules::{TargetModule, read_modules};
 use crate::refusal::Refusal;
@@ -28,7 +28,7 @@ pub struct AttachPlan {
     pub(crate) leftovers: Vec<Leftover>,
     pub(crate) places: Vec<Range<u64>>,
     threads: usize,
-    is_filtered: bool,
+    pub(crate) is_filtered: bool,
     _lock: AttachLock,
 }
 
@@ -46,13 +46,7 @@ pub struct PlannedAllocator {
 /// Examines a process. Nothing in it is touched, and no thread stops.
 pub fn plan(pid: i32) -> Result<AttachPlan, Refusal> {
     let (memory, lock) = examine_locked(pid)?;
-    if let Some(other) = shares_memory(pid) {
-        // A child of `vfork` ends that soon.
-        std::thread::sleep(Duration::from_millis(20));
-        if shares_memory(pid) == Some(other) {
-            return Err(Refusal::SharedMemory { pid, other });
-        }
-    }
+    refuse_shared_memory(pid)?;
     let space = AddressSpace::read(pid).map_err(|error| crate::look::explain(pid, &error))?;
     let mut modules = read_modules(pid, &memory, &space);
     if modules.is_empty() {

@@ -80,6 +80,11 @@ pub enum Refusal {
         /// Which.
         tool: &'static str,
     },
+    /// Before Linux 4.17.
+    #[error(
+        "the kernel ({0}) is older than Linux 4.17, and cannot keep forked children from the agent; use `highwater record` or `highwater run`"
+    )]
+    OldKernel(String),
     /// The preload library, or the crate `highwater`.
     #[error("process {0} was started with Highwater's library and records already: see `highwater ps`")]
     AlreadyPreloaded(i32),

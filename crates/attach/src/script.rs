@@ -262,6 +262,8 @@ pub(crate) fn mapping_script(
     code.call(libc::SYS_mmap, &[data, request.image_bytes - request.text_bytes, READ_WRITE, fixed, u64::MAX, 0]);
     code.require_rax(data);
     code.call(libc::SYS_madvise, &[request.image + request.switch_offset, PAGE, libc::MADV_WIPEONFORK as u64]);
+    // A forked child would believe that it records.
+    code.require_rax(0);
     for (index, &island) in request.islands.iter().enumerate() {
         code.call(libc::SYS_mmap, &[island, PAGE, READ_EXECUTE, AT_A_HOLE, u64::MAX, 0]);
         code.store_rax(result(result::FIRST_ISLAND + index));

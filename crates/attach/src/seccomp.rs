@@ -1,5 +1,6 @@
 //! What the target's seccomp filters would answer to our calls. A forbidden call may kill the process, so filters are asked before.
 
+use crate::look::TaskStatus;
 use crate::refusal::Refusal;
 use crate::script::{MappingRequest, calls_of_script};
 use crate::tracee::Tracee;
@@ -29,6 +30,19 @@ pub(crate) enum FilterVerdict {
 }
 
 impl FilterVerdict {
+    /// For [`check_agent_calls`].
+    pub(crate) fn refusal_of_agent(self, pid: i32) -> Refusal {
+        match self {
+            Self::Unreadable => Refusal::SeccompUnreadable(pid),
+            Self::Forbidden { call, answer } => Refusal::Seccomp {
+                pid,
+                call: CALLS_OF_AGENT.get(call as usize).map_or("a call", |&(_, name)| name),
+                action: forbidding(answer).unwrap_or("error"),
+            },
+        }
+    }
+
+    /// For [`check_filters`].
     pub(crate) fn refusal(self, pid: i32, request: &MappingRequest) -> Refusal {
         match self {
             Self::Unreadable => Refusal::SeccompUnreadable(pid),
@@ -50,9 +64,43 @@ fn our_calls(request: &MappingRequest) -> Vec<(i64, &'static str, [u64; 6])> {
 pub(crate) fn check_filters(tracee: &Tracee, request: Option<&MappingRequest>) -> Result<(), FilterVerdict> {
     let filters = read_filters(tracee).map_err(|_| FilterVerdict::Unreadable)?;
     let calls = request.map_or_else(|| vec![(libc::SYS_munmap, "munmap", [0; 6])], our_calls);
+    check_calls(&filters, &calls)
+}
+
+/// Whether the filters of all stopped threads allow what the agent does by itself: each thread may have its own filter, and any may be the one that allocates.
+pub(crate) fn check_agent_calls<'a>(pid: i32, threads: impl Iterator<Item = &'a Tracee>) -> Result<(), FilterVerdict> {
+    let calls: Vec<_> = CALLS_OF_AGENT.iter().map(|&(number, name)| (number, name, [0; 6])).collect();
+    // Most threads have the filters of the one that created them.
+    let mut checked: Vec<Vec<[u64; 2]>> = Vec::new();
+    for tracee in threads {
+        match TaskStatus::of_thread(pid, tracee.thread).map_or(0, |status| status.number("Seccomp")) {
+            0 => continue,
+            // Strict: no call but four.
+            1 => return Err(FilterVerdict::Forbidden { call: 0, answer: 0 }),
+            _ => (),
+        }
+        let filters = read_filters(tracee).map_err(|_| FilterVerdict::Unreadable)?;
+        let words = |filters: &[Vec<libc::sock_filter>]| -> Vec<[u64; 2]> {
+            let all = filters.iter().flatten();
+            all.map(|one| [u64::from(one.code) << 16 | u64::from(one.jt) << 8 | u64::from(one.jf), one.k.into()])
+                .collect()
+        };
+        let key = words(&filters);
+        if !checked.contains(&key) {
+            check_calls(&filters, &calls)?;
+            checked.push(key);
+        }
+    }
+    Ok(())
+}
+
+fn check_calls(
+    filters: &[Vec<libc::sock_filter>],
+    calls: &[(i64, &'static str, [u64; 6])],
+) -> Result<(), FilterVerdict> {
     for (call, (number, _, arguments)) in (0..).zip(calls) {
-        for filter in &filters {
-            let answer = run(filter, &call_data(number, &arguments));
+        for filter in filters {
+            let answer = run(filter, &call_data(*number, arguments));
             if forbidding(answer).is_some() {
                 return Err(FilterVerdict::Forbidden { call, answer });
             }

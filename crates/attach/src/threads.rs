@@ -6,7 +6,7 @@ use crate::mappings::AddressSpace;
 use crate::steps::Steps;
 use crate::target_memory::TargetMemory;
 use crate::tracee::{Registers, StopKind, Tracee};
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -34,12 +34,21 @@ pub(crate) enum StopFailure {
 
 struct StoppedThread {
     tracee: Tracee,
+    is_interrupted: bool,
     stop: Option<(StopKind, Registers)>,
 }
 
+impl StoppedThread {
+    fn interrupt(&mut self) {
+        self.is_interrupted = true;
+        let _ = self.tracee.interrupt();
+    }
+}
+
 /// All threads of a process, none of which runs until this is released.
-pub(crate) struct StoppedThreads {
+pub(crate) struct StoppedThreads<'a> {
     pid: i32,
+    memory: &'a TargetMemory,
     threads: Vec<StoppedThread>,
     /// When the first one was interrupted.
     began: Instant,
@@ -47,11 +56,16 @@ pub(crate) struct StoppedThreads {
     pub mended: u32,
 }
 
-impl StoppedThreads {
+impl<'a> StoppedThreads<'a> {
     /// Stops all threads, those that are created meanwhile included.
-    pub(crate) fn stop(pid: i32, memory: &TargetMemory, budget: Duration, steps: &Steps) -> Result<Self, StopFailure> {
-        let mut all = Self { pid, threads: Vec::new(), began: Instant::now(), mended: 0 };
-        match all.stop_within(memory, budget, steps) {
+    pub(crate) fn stop(
+        pid: i32,
+        memory: &'a TargetMemory,
+        budget: Duration,
+        steps: &Steps,
+    ) -> Result<Self, StopFailure> {
+        let mut all = Self { pid, memory, threads: Vec::new(), began: Instant::now(), mended: 0 };
+        match all.stop_within(budget, steps) {
             Ok(()) => Ok(all),
             Err(failure) => {
                 all.release();
@@ -60,8 +74,8 @@ impl StoppedThreads {
         }
     }
 
-    fn stop_within(&mut self, memory: &TargetMemory, budget: Duration, steps: &Steps) -> Result<(), StopFailure> {
-        let mut known: HashMap<i32, usize> = HashMap::new();
+    fn stop_within(&mut self, budget: Duration, steps: &Steps) -> Result<(), StopFailure> {
+        let mut known: HashSet<i32> = HashSet::new();
         // No thread waits while all are seized.
         for _ in 0..3 {
             if self.seize_new(&mut known)? == 0 {
@@ -85,41 +99,85 @@ impl StoppedThreads {
         }
         self.began = Instant::now();
         let deadline = self.began + budget;
-        for thread in &self.threads {
-            let _ = thread.tracee.interrupt();
-        }
+        self.threads.iter_mut().for_each(StoppedThread::interrupt);
+        self.wait_for_all(&mut known, deadline)?;
+        steps.at("all threads are stopped");
+        self.mend();
+        Ok(())
+    }
+
+    /// Waits until all have stopped, those that are created meanwhile included. All that are known are interrupted.
+    fn wait_for_all(&mut self, known: &mut HashSet<i32>, deadline: Instant) -> Result<(), StopFailure> {
         loop {
             for index in 0..self.threads.len() {
                 self.wait_for(index, deadline)?;
             }
             let first_new = self.threads.len();
-            if self.seize_new(&mut known)? == 0 {
+            if self.seize_new(known)? == 0 {
                 break;
             }
-            for thread in &self.threads[first_new..] {
-                let _ = thread.tracee.interrupt();
-            }
+            self.threads[first_new..].iter_mut().for_each(StoppedThread::interrupt);
         }
         self.threads.retain(|thread| thread.stop.is_some());
         if self.threads.is_empty() {
             return Err(StopFailure::Failed(io::Error::from_raw_os_error(libc::ESRCH)));
         }
-        steps.at("all threads are stopped");
-        self.mend(memory);
         Ok(())
     }
 
+    /// Lets threads run, one after the other, until `is_inside` holds for none. The others stay stopped. An error if that does not succeed until the deadline: one of
+    /// them may wait for what a stopped thread holds.
+    pub(crate) fn let_out(
+        &mut self,
+        deadline: Instant,
+        is_inside: impl Fn(&Registers) -> bool,
+    ) -> Result<(), StopFailure> {
+        /// How long one thread runs at most: longer than any call that does not wait.
+        const TURN: Duration = Duration::from_micros(300);
+        let mut known: HashSet<i32> = self.threads.iter().map(|thread| thread.tracee.thread).collect();
+        loop {
+            let mut any_inside = false;
+            for index in 0..self.threads.len() {
+                let thread = &mut self.threads[index];
+                let Some((kind, registers)) = thread.stop.filter(|(_, registers)| is_inside(registers)) else {
+                    continue;
+                };
+                any_inside = true;
+                if Instant::now() > deadline {
+                    return Err(StopFailure::TooLong { state: 'R' });
+                }
+                if kind == StopKind::GroupStop {
+                    return Err(StopFailure::TooLong { state: 'T' });
+                }
+                thread.tracee.go_on(kind).map_err(StopFailure::Failed)?;
+                thread.stop = None;
+                let until = Instant::now() + TURN;
+                while is_inside(&registers) && Instant::now() < until {
+                    std::hint::spin_loop();
+                }
+                thread.interrupt();
+                self.wait_for(index, deadline)?;
+            }
+            // A thread that ran may have created another one.
+            self.wait_for_all(&mut known, deadline)?;
+            self.mend();
+            if !any_inside {
+                return Ok(());
+            }
+        }
+    }
+
     /// Seizes threads that are not known yet, and says how many there were.
-    fn seize_new(&mut self, known: &mut HashMap<i32, usize>) -> Result<usize, StopFailure> {
+    fn seize_new(&mut self, known: &mut HashSet<i32>) -> Result<usize, StopFailure> {
         let mut new = 0;
         for thread in threads_of(self.pid).map_err(StopFailure::Failed)? {
-            if known.contains_key(&thread) {
+            if known.contains(&thread) {
                 continue;
             }
             match Tracee::seize(thread) {
                 Ok(tracee) => {
-                    known.insert(thread, self.threads.len());
-                    self.threads.push(StoppedThread { tracee, stop: None });
+                    known.insert(thread);
+                    self.threads.push(StoppedThread { tracee, is_interrupted: false, stop: None });
                     new += 1;
                 }
                 Err(error) => {
@@ -157,11 +215,10 @@ impl StoppedThreads {
     }
 
     /// Begins system calls again that failed only because we stopped the thread: some kinds of waiting are not restarted by the kernel.
-    fn mend(&mut self, memory: &TargetMemory) {
+    fn mend(&mut self) {
         for thread in &mut self.threads {
             if let Some((StopKind::Interrupted, registers)) = &mut thread.stop
-                && let Some(again) = begun_again(self.pid, thread.tracee.thread, registers, memory)
-                && thread.tracee.set_registers(&again).is_ok()
+                && let Some(again) = begin_again(self.pid, &thread.tracee, registers, self.memory)
             {
                 *registers = again;
                 self.mended += 1;
@@ -172,6 +229,11 @@ impl StoppedThreads {
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.threads.len()
+    }
+
+    /// All of them.
+    pub(crate) fn tracees(&self) -> impl Iterator<Item = &Tracee> {
+        self.threads.iter().map(|thread| &thread.tracee)
     }
 
     /// The registers of all.
@@ -259,7 +321,10 @@ impl StoppedThreads {
 
     /// Lets all go: those that were in the program first, then those in system calls. Returns how long the last was stopped.
     pub(crate) fn release(&mut self) -> Duration {
-        // Threads that have not stopped cannot be released: they stop in a moment, since they were interrupted, and must be waited for.
+        // If not all could be stopped, this was not yet done.
+        self.mend();
+        // Threads that have not stopped cannot be released: they stop in a moment if they were interrupted, and must be waited for. The end of this process lets the
+        // others go, without any stop.
         let deadline = Instant::now() + Duration::from_millis(200);
         let (program, system): (Vec<_>, Vec<_>) = self.threads.drain(..).partition(|thread| {
             thread.stop.as_ref().is_some_and(|(_, registers)| registers.orig_rax.cast_signed() < 0)
@@ -268,17 +333,32 @@ impl StoppedThreads {
         for thread in program.into_iter().chain(system) {
             match thread.stop {
                 Some((kind, _)) => thread.tracee.release(kind),
-                None => late.push(thread.tracee),
+                None if thread.is_interrupted => late.push(thread.tracee),
+                None => (),
             }
         }
         for tracee in late {
-            let _ = tracee.interrupt();
             if let Ok(Some(kind)) = tracee.wait(deadline) {
+                if kind == StopKind::Interrupted
+                    && let Ok(registers) = tracee.registers()
+                {
+                    begin_again(self.pid, &tracee, &registers, self.memory);
+                }
                 tracee.release(kind);
             }
         }
         self.began.elapsed()
     }
+}
+
+/// Makes a thread that we have interrupted begin its system call again, if that failed because of our stop alone. Returns its new registers then.
+pub(crate) fn begin_again(
+    pid: i32,
+    tracee: &Tracee,
+    registers: &Registers,
+    memory: &TargetMemory,
+) -> Option<Registers> {
+    begun_again(pid, tracee.thread, registers, memory).filter(|again| tracee.set_registers(again).is_ok())
 }
 
 /// The registers that begin a system call again, if it failed with EINTR because of our stop alone.
@@ -331,6 +411,7 @@ fn fails_with_eintr(number: i64) -> bool {
             | libc::SYS_accept
             | libc::SYS_accept4
             | libc::SYS_connect
+            | libc::SYS_io_uring_enter
     )
 }
 

@@ -22,6 +22,13 @@ pub(crate) enum StopKind {
     GroupStop,
 }
 
+impl StopKind {
+    /// The signal that is handed on when the thread goes on.
+    fn signal(self) -> u64 {
+        if let Self::Signal(signal) = self { signal as u64 } else { 0 }
+    }
+}
+
 /// A thread that this thread has seized. Dropped without [`release`](Self::release), it stays seized until this process ends.
 #[derive(Debug)]
 pub(crate) struct Tracee {
@@ -140,10 +147,14 @@ impl Tracee {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(filter) }
     }
 
+    /// Lets the stopped thread run; it stays seized.
+    pub(crate) fn go_on(&self, stop: StopKind) -> io::Result<()> {
+        request(libc::PTRACE_CONT, self.thread, stop.signal())
+    }
+
     /// Lets the stopped thread go. A thread that has ended in the meantime is no error.
     pub(crate) fn release(self, stop: StopKind) {
-        let signal = if let StopKind::Signal(signal) = stop { signal } else { 0 };
-        let _ = request(libc::PTRACE_DETACH, self.thread, signal as u64);
+        let _ = request(libc::PTRACE_DETACH, self.thread, stop.signal());
     }
 }
 

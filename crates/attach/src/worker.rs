@@ -21,8 +21,31 @@ pub(crate) enum WorkerEnd {
     Died,
 }
 
+/// With what a worker says that the threads of the target go on.
+pub(crate) struct ThreadsGoOn<'a> {
+    to: &'a mut io::PipeWriter,
+    is_said: bool,
+}
+
+impl ThreadsGoOn<'_> {
+    /// What follows has the second budget.
+    pub(crate) fn say(&mut self) {
+        if !std::mem::replace(&mut self.is_said, true) {
+            let _ = self.to.write_all(&[0]);
+        }
+    }
+}
+
 /// Runs `work` in a worker. What it changes in memory is lost, except for its answer.
 pub(crate) fn run_in_worker(budget: Duration, work: impl FnOnce() -> Vec<u8>) -> io::Result<WorkerEnd> {
+    run_in_stages([budget, budget], |_| work())
+}
+
+/// Runs `work` in a worker that may take the first budget until it says that threads go on, and the second one for the rest.
+pub(crate) fn run_in_stages(
+    budgets: [Duration; 2],
+    work: impl FnOnce(&mut ThreadsGoOn<'_>) -> Vec<u8>,
+) -> io::Result<WorkerEnd> {
     let (reader, mut writer) = io::pipe()?;
     let parent = std::process::id();
     // SAFETY: the child runs only `work` and leaves by `_exit`; see the module's text for what it may use.
@@ -40,8 +63,11 @@ pub(crate) fn run_in_worker(budget: Duration, work: impl FnOnce() -> Vec<u8>) ->
         }
         // SAFETY: takes nothing. The parent may have died before the line above.
         if unsafe { libc::getppid() }.cast_unsigned() == parent {
+            let mut go_on = ThreadsGoOn { to: &mut writer, is_said: false };
             // An unwinding panic would leave this function in the wrong process.
-            if let Ok(answer) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
+            let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&mut go_on)));
+            if let Ok(answer) = answer {
+                go_on.say();
                 let _ = writer.write_all(&answer);
             }
         }
@@ -49,7 +75,7 @@ pub(crate) fn run_in_worker(budget: Duration, work: impl FnOnce() -> Vec<u8>) ->
         unsafe { libc::_exit(0) }
     }
     drop(writer);
-    let end = read_answer(reader, budget);
+    let end = read_answer(reader, budgets);
     // SAFETY: the number is that of our child, which nobody has waited for.
     unsafe {
         libc::kill(worker, libc::SIGKILL);
@@ -61,10 +87,12 @@ pub(crate) fn run_in_worker(budget: Duration, work: impl FnOnce() -> Vec<u8>) ->
     end
 }
 
-fn read_answer(mut reader: io::PipeReader, budget: Duration) -> io::Result<WorkerEnd> {
-    let deadline = Instant::now() + budget;
+fn read_answer(mut reader: io::PipeReader, budgets: [Duration; 2]) -> io::Result<WorkerEnd> {
+    let began = Instant::now();
+    // The first byte only says that threads go on.
     let mut answer = Vec::new();
     loop {
+        let deadline = began + if answer.is_empty() { budgets[0] } else { budgets[0] + budgets[1] };
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(WorkerEnd::TooLong);
@@ -82,7 +110,8 @@ fn read_answer(mut reader: io::PipeReader, budget: Duration) -> io::Result<Worke
         if ready {
             let mut part = [0; 4096];
             match reader.read(&mut part)? {
-                0 => return Ok(if answer.is_empty() { WorkerEnd::Died } else { WorkerEnd::Answer(answer) }),
+                0 if answer.len() < 2 => return Ok(WorkerEnd::Died),
+                0 => return Ok(WorkerEnd::Answer(answer.split_off(1))),
                 read => answer.extend_from_slice(&part[..read]),
             }
         }

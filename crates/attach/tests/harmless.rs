@@ -26,6 +26,27 @@ fn every_kind_of_waiting_goes_on() {
 }
 
 #[test]
+fn a_stop_that_does_not_succeed_is_not_noticed() {
+    let target = Target::ready(Command::new(program("waits")).current_dir(std::env::temp_dir()));
+    let plan = highwater_attach::plan(target.pid()).unwrap();
+    target.signal("USR1");
+    let state = || std::fs::read_to_string(format!("/proc/{}/stat", target.pid())).unwrap();
+    while !state().contains(") D ") {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let error = plan.attach(&support::image(), &support::options(), |_, object| object.set_len(support::SHARED_BYTES));
+    println!("{error:?}");
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(target.said(), Vec::<String>::new(), "{error:?}");
+    if error.is_ok() {
+        detach(target.pid());
+    }
+    attach(target.pid());
+    detach(target.pid());
+    assert_eq!(changed_bytes(target.pid()), 0);
+}
+
+#[test]
 fn a_thread_is_borrowed_in_every_kind_of_waiting() {
     let mut kind = 0;
     loop {

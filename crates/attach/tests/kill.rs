@@ -54,6 +54,25 @@ fn at_every_step(what: &str, whom: &str) {
     panic!("an attacher without end");
 }
 
+/// There is room for a few scripts only.
+#[test]
+fn scripts_of_many_attachers_that_were_killed_do_not_fill_all_places() {
+    let mut target = Target::churn(1, 1);
+    let steps = step_file();
+    assert!(attacher("attach", target.pid(), &steps, None).wait().unwrap().success());
+    detach(target.pid());
+    let taken = fs::read_to_string(&steps).unwrap();
+    let step = 1 + taken.lines().position(|line| line == "the script is written").unwrap();
+    for _ in 0..7 {
+        let _ = fs::remove_file(&steps);
+        let mut child = attacher("attach", target.pid(), &steps, Some((step, "all")));
+        assert!(!child.wait().unwrap().success());
+        assert!(fs::read_to_string(&steps).unwrap().lines().count() >= step, "{}", complaint(child.stderr.take()));
+    }
+    let _ = fs::remove_file(&steps);
+    is_unharmed(&mut target, "after many attachers were killed");
+}
+
 #[test]
 fn attacher_killed_at_every_step() {
     at_every_step("attach", "all");

@@ -6,7 +6,7 @@ use highwater_attach::{AttachError, Refusal, plan};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use support::{PATIENCE, Target, attach, attach_with, detach, options, program, variant};
+use support::{PATIENCE, Target, attach, attach_with, changed_bytes, detach, options, our_mappings, program, variant};
 
 fn refused(pid: i32) -> Refusal {
     let refusal = plan(pid).expect_err("it cannot be attached to");
@@ -121,9 +121,51 @@ fn filters_are_asked_before_a_call_is_made() {
         std::thread::sleep(Duration::from_millis(50));
         assert!(target.child.try_wait().unwrap().is_none(), "kind {kind}");
     }
+    // A thread that is not the one that maps the agent.
+    let mut target = Target::ready(Command::new(program("sandbox")).arg("6"));
+    match attach_with(target.pid(), &options()) {
+        Err(AttachError::Refused(Refusal::Seccomp { call: "gettid", .. })) => {}
+        other => panic!("{other:?}"),
+    }
+    assert_eq!((changed_bytes(target.pid()), our_mappings(target.pid())), (0, Vec::new()));
+    assert!(target.child.try_wait().unwrap().is_none());
+    // A thread that was stopped to ask its filter does not notice.
+    let target = Target::ready(Command::new(program("sandbox")).arg("7"));
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(attach_with(target.pid(), &options()).is_err());
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(target.said(), Vec::<String>::new());
     let target = Target::ready(Command::new(program("sandbox")).arg("5"));
     std::thread::sleep(Duration::from_millis(100));
     assert!(matches!(refused(target.pid()), Refusal::StrictSeccomp(_)));
+}
+
+#[test]
+fn a_process_that_shares_its_memory_with_another() {
+    for kind in ["0", "1"] {
+        let mut target = Target::start(Command::new(program("shared")).arg(kind));
+        let other: i32 = target.wait_for("ready").split_once(' ').unwrap().1.parse().unwrap();
+        for (pid, its) in [(target.pid(), other), (other, target.pid())] {
+            match refused(pid) {
+                Refusal::SharedMemory { other, .. } => assert_eq!(other, its, "kind {kind}"),
+                refusal => panic!("kind {kind}: {refusal}"),
+            }
+        }
+        support::send(other, libc::SIGKILL);
+    }
+}
+
+#[test]
+fn a_sanitizer_that_is_linked_into_the_program() {
+    let source = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("sanitizer.c");
+    std::fs::write(&source, "int main() { return 0; }").unwrap();
+    let words = ["-fsanitize=address", "-static-libasan", "-o", "/dev/null", source.to_str().unwrap()];
+    if !Command::new("cc").args(words).stderr(Stdio::null()).status().unwrap().success() {
+        println!("short: no sanitizer here");
+        return;
+    }
+    let target = Target::ready(&mut Command::new(variant("kinds_asan", "kinds", &[words[0], words[1]])));
+    assert!(matches!(refused(target.pid()), Refusal::OtherTool { .. }));
 }
 
 #[test]
@@ -132,6 +174,7 @@ fn limits_of_the_target_are_named() {
     support::run("prlimit", &["--pid", &target.pid().to_string(), "--nofile=3:3"]);
     let error = attach_with(target.pid(), &options()).unwrap_err();
     assert!(error.to_string().contains("memfd_create"), "{error}");
+    assert_eq!(our_mappings(target.pid()), Vec::<String>::new(), "what the script had mapped stays");
     assert!(target.child.try_wait().unwrap().is_none());
     target.signal("USR1");
     target.wait_for("begin");

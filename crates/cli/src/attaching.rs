@@ -3,7 +3,8 @@
 use crate::failure::Failure;
 use crate::print::bytes::counted;
 use highwater_attach::{
-    AttachError, AttachOptions, AttachPlan, Attached, DetachOptions, Detached, Refusal, plan as examine,
+    AttachError, AttachOptions, AttachPlan, Attached, DetachOptions, Detached, NotWalkable, Refusal,
+    has_leftover as find_leftover, plan as examine,
 };
 use highwater_clock::Counter;
 use highwater_inject::IMAGE;
@@ -23,6 +24,11 @@ const TRIES_TO_UNMAP: u32 = 3;
 /// What would be done with a process. Nothing is touched.
 pub fn plan(pid: u32) -> Result<AttachPlan, Failure> {
     again(|| examine(number(pid)?).map_err(AttachError::from)).map_err(Failure::fault)
+}
+
+/// Whether a process has anything that an attach has left. Nothing is touched.
+pub fn has_leftover(pid: u32) -> Result<bool, Failure> {
+    again(|| find_leftover(number(pid)?)).map_err(Failure::fault)
 }
 
 /// The failure of an attach to a process that is attached to already.
@@ -87,6 +93,16 @@ pub fn detach(pid: u32) -> Result<Detached, AttachError> {
 /// A stop, in milliseconds: `0.21 ms`.
 pub fn milliseconds(time: Duration) -> String {
     format!("{:.2} ms", time.as_secs_f64() * 1e3)
+}
+
+/// What would permit to read a heap that took too long, as the end of a sentence; empty if something else is the problem.
+pub fn longer_pause(problem: &NotWalkable) -> String {
+    let permitted = match problem {
+        NotWalkable::TooLarge { estimate, .. } => Some(*estimate * 3 / 2),
+        NotWalkable::TooSlow { longest, .. } => Some(*longest * 4),
+        _ => None,
+    };
+    permitted.map_or_else(String::new, |time| format!("; '--pause {}ms' permits more", time.as_millis() + 1))
 }
 
 /// What a detach did, in a sentence.

@@ -62,6 +62,7 @@ impl Kitchen {
             // As collectors before there was attaching.
             CollectorRequest::Attach { .. } => Reply::failed("the collector does not know the request \"attach\""),
             CollectorRequest::Detach { .. } => Reply::failed("the collector does not know the request \"detach\""),
+            CollectorRequest::Older { .. } => Reply::failed("the collector does not know the request \"older\""),
             CollectorRequest::Snapshots => {
                 let most = Retention { count: 20, bytes: 64 << 20 };
                 let all = [kept(2, "served"), kept(1, "loaded")];

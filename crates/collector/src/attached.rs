@@ -4,16 +4,17 @@
 //! process allocates what the agent will write next, ahead of it. How much the agent has written is the word of the process, which may be wrong: what is
 //! allocated here is limited by the memory that the process really has.
 
+use crate::older::{OlderList, OlderLost, OlderNow};
 use crate::process_identity::status_field;
-use crate::table::LiveTable;
-use highwater_session::{AttachedCounts, AttachedEnd, AttachedMemory, ModuleWatch};
+use crate::table::{LiveTable, Overclaimed};
+use highwater_session::{AttachedCounts, AttachedEnd, AttachedMemory, BEFORE_ATTACH, ModuleWatch};
 use highwater_shm::attach_v1::SESSION;
 use highwater_shm::session_v1::MODULE_BYTES;
 use highwater_shm::stacks_v1::TrieNode;
 use highwater_shm::table_v1::{CHUNK, SHARDS, TableCapacity, TableRecord, ThreadEntry};
 use std::fmt;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How far ahead of the agent stacks, modules and threads are allocated.
@@ -34,6 +35,27 @@ pub struct AttachedReader {
     pid: u32,
     memory: AttachedMemory,
     duties: Mutex<Duties>,
+    older: Mutex<OlderState>,
+}
+
+/// What is known of blocks that are older than the attach.
+#[derive(Debug, Default)]
+enum OlderState {
+    #[default]
+    Unknown,
+    Known(OlderList),
+    Lost(OlderLost),
+}
+
+/// The same at one instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OlderBlocksNow {
+    /// They were not read.
+    Unknown,
+    /// These.
+    Known(OlderNow),
+    /// They were known.
+    Lost(OlderLost),
 }
 
 /// What was done until now.
@@ -91,12 +113,56 @@ impl AttachedReader {
             limit: limit_of(pid),
         };
         memory.limit_private(duties.limit);
-        Self { pid, memory, duties: Mutex::new(duties) }
+        Self { pid, memory, duties: Mutex::new(duties), older: Mutex::default() }
+    }
+
+    /// A client has found the older blocks. What the table has was recorded.
+    pub fn set_older(&self, mut list: OlderList, table: &LiveTable) -> Result<(), Overclaimed> {
+        table.addresses()?.for_each(|address| list.remove(address));
+        *self.its_older() = OlderState::Known(list);
+        Ok(())
+    }
+
+    fn its_older(&self) -> MutexGuard<'_, OlderState> {
+        self.older.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Blocks that are older than the attach; each of them with `with_list`.
+    pub fn older(&self, table: &LiveTable, with_list: bool) -> OlderBlocksNow {
+        let mut state = self.its_older();
+        self.follow(&mut state, table);
+        match &*state {
+            OlderState::Unknown => OlderBlocksNow::Unknown,
+            OlderState::Known(list) => OlderBlocksNow::Known(list.now(with_list)),
+            OlderState::Lost(why) => OlderBlocksNow::Lost(*why),
+        }
+    }
+
+    /// An older block is not live: another one has its address.
+    pub fn remove_older(&self, addresses: impl Iterator<Item = u64>) {
+        if let OlderState::Known(list) = &mut *self.its_older() {
+            addresses.for_each(|address| list.remove(address));
+        }
+    }
+
+    /// Whether frees of older blocks are followed: then [`keep`](Self::keep) is to be called more often.
+    pub fn follows_older(&self) -> bool {
+        matches!(*self.its_older(), OlderState::Known(_))
+    }
+
+    fn follow(&self, state: &mut OlderState, table: &LiveTable) {
+        let OlderState::Known(list) = state else { return };
+        let is_exact = table.header().rates.load(Ordering::Relaxed) <= 1 && table.sample_bytes() == 0;
+        let followed = if is_exact { list.follow(self.memory.unknown_frees()) } else { Err(OlderLost::Sampling) };
+        if let Err(why) = followed {
+            *state = OlderState::Lost(why);
+        }
     }
 
     /// To be called many times a second.
     pub fn keep(&self, table: &LiveTable) {
         self.memory.keep_alive();
+        self.follow(&mut self.its_older(), table);
         let mut duties = self.duties.lock().unwrap_or_else(PoisonError::into_inner);
         let limit = duties.limit;
         let (session, header) = (table.session().header(), table.header());
@@ -144,6 +210,30 @@ impl AttachedReader {
 fn limit_of(pid: u32) -> u64 {
     let highest = status_field(pid, "VmHWM:").and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
     FOR_ANY.saturating_add(highest.unwrap_or(0).saturating_mul(2 << 10))
+}
+
+/// What a snapshot of a process that was attached to says of the blocks from before.
+pub fn beginning_in_words(counts: &AttachedCounts, older: &OlderBlocksNow) -> String {
+    let AttachedCounts { unknown_frees, unknown_bytes, .. } = counts;
+    let since = match older {
+        OlderBlocksNow::Known(OlderNow { all, live, .. }) => {
+            let (blocks, freed) = (all.blocks, all.blocks - live.blocks);
+            let freed = match freed {
+                0 => String::new(),
+                _ => format!("; {freed} of them, of {} bytes, were freed since", all.bytes - live.bytes),
+            };
+            format!("{blocks} blocks of glibc's heap from before, of {} bytes, are {BEFORE_ATTACH}{freed}.", all.bytes)
+        }
+        OlderBlocksNow::Lost(why) => format!("Blocks from before are in no figure any more: {}.", why.in_words()),
+        OlderBlocksNow::Unknown => {
+            let freed = match unknown_frees {
+                0 => String::new(),
+                _ => format!(" {unknown_frees} of them, of {unknown_bytes} bytes, were freed since."),
+            };
+            format!("Blocks from before are in no figure.{freed}")
+        }
+    };
+    format!("Highwater attached to this process while it ran. {since}")
 }
 
 impl fmt::Debug for AttachedReader {

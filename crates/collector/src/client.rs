@@ -2,6 +2,7 @@
 
 use crate::gauges::ProcessGauges;
 use crate::protocol::{CollectorRequest, CutInfo, Detail, KeptInfo, LONGEST_MESSAGE, ProcessInfo, Retention, Which};
+use crate::results::new_result;
 use crate::take::SnapshotRequest;
 use crate::timeline::TimelineInfo;
 use highwater_shm::attach_v1::AttachLayout;
@@ -15,12 +16,22 @@ use rustix::net::{
 use serde_json::Value;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, IoSlice, IoSliceMut, Read, Seek};
+use std::io::{self, BufWriter, IoSlice, IoSliceMut, Read, Seek, Write as _};
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+/// Pairs of words, in a file that the collector reads.
+fn write_list(blocks: impl Iterator<Item = (u64, u64)>) -> io::Result<File> {
+    let mut list = BufWriter::new(new_result()?);
+    for (address, size) in blocks {
+        list.write_all(&address.to_le_bytes())?;
+        list.write_all(&size.to_le_bytes())?;
+    }
+    list.into_inner().map_err(io::IntoInnerError::into_error)
+}
 
 /// The time limit for an answer from memory, and for a collector that is stopped.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -229,6 +240,20 @@ impl CollectorClient {
     /// Hands the memory object of an agent over that was injected into a running process: the collector is its reader from now on.
     pub fn attach(&mut self, pid: u32, layout: AttachLayout, object: BorrowedFd<'_>) -> Result<(), CollectorError> {
         self.ask_with(&CollectorRequest::Attach { pid, layout }, &[object]).map(drop)
+    }
+
+    /// Hands over what was found in the heap of a process that was attached to: addresses and sizes in the order of addresses, as of the instant at which the agent had
+    /// logged `position` frees. Returns the number of blocks that are older than the attach, and their bytes.
+    pub fn set_older(
+        &mut self,
+        pid: u32,
+        position: u64,
+        blocks: impl Iterator<Item = (u64, u64)>,
+    ) -> Result<(u64, u64), CollectorError> {
+        let list = write_list(blocks).map_err(|error| CollectorError::Failed(format!("no list was made: {error}")))?;
+        let done = self.ask_with(&CollectorRequest::Older { pid, position }, &[list.as_fd()])?.done;
+        let found = done["blocks"].as_u64().zip(done["bytes"].as_u64());
+        found.ok_or(CollectorError::Nonsense("the number of older blocks is missing"))
     }
 
     /// Has the collector forget a process that was attached to. Returns whether it knew it.

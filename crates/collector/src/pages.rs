@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 /// The proportional set size of a process is read unasked up to this RSS: its `mmap` then waits some milliseconds at most.
 const SMALL: u64 = 128 << 20;
 const PAGE: u64 = 4096;
+/// Stands for the stack of blocks that are older than the table.
+pub const OLDER_NODE: u32 = u32::MAX;
 
 /// How much of a process's pages to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +125,18 @@ impl LiveMemoryBuilder {
             let usable = if self.has_usable_sizes { usable } else { size };
             self.memory.blocks.push(LiveBlock { address, size, usable, owner });
         }
+    }
+
+    /// Adds a block that is older than the table. Its size is its usable one.
+    pub fn add_older(&mut self, (address, size): (u64, u64)) {
+        let owner = match self.nodes.iter().position(|&(node, _)| node == OLDER_NODE) {
+            Some(owner) => owner,
+            None => {
+                self.nodes.push((OLDER_NODE, false));
+                self.nodes.len() - 1
+            }
+        };
+        self.memory.blocks.push(LiveBlock { address, size, usable: size, owner: owner as u32 });
     }
 
     /// The memory, with its owners as stacks and tags.

@@ -1,14 +1,15 @@
 //! A registered process: its table and its state.
 
-use crate::attached::AttachedReader;
+use crate::attached::{AttachedReader, OlderBlocksNow};
 use crate::gauges::{ProcessGauges, survivors};
+use crate::older::{BlockCount, OlderList, OlderNow};
 use crate::process_identity::{ProcessIdentity, exists};
 use crate::protocol::{ProcessInfo, ProcessState};
 use crate::table::{CounterValues, LiveTable, count_of};
 use crate::take::{LiveSnapshot, NotTaken, SnapshotRequest, SnapshotSubject, take};
 use crate::timeline::{ProcessTimeline, TimelineInfo, TimelineReading};
 use highwater_model::Nanos;
-use highwater_session::{AttachedCounts, AttachedMemory, Reason, allocator_of, reason_in_words};
+use highwater_session::{AttachedMemory, Reason, allocator_of, reason_in_words};
 use highwater_shm::live_hello_v1::VERSION;
 use highwater_shm::table_v1::{Count, FLAG_CONTENTS, FLAG_USABLE_SIZES};
 use std::io::{self, BufRead, BufReader};
@@ -128,6 +129,27 @@ impl Process {
         }
     }
 
+    /// Takes the list of the blocks that it had before it was attached to. Returns how many of them are live, and their bytes.
+    pub fn set_older(&self, list: OlderList) -> Result<BlockCount, String> {
+        let pid = self.about.pid;
+        let attached = self.attached.as_ref().ok_or_else(|| format!("process {pid} was not attached to"))?;
+        attached.set_older(list, &self.table).map_err(|problem| format!("process {pid}: {problem}"))?;
+        Ok(self.older().map_or(BlockCount::default(), |older| older.live))
+    }
+
+    /// Whether frees of older blocks are followed.
+    pub fn follows_older(&self) -> bool {
+        self.attached.as_ref().is_some_and(AttachedReader::follows_older)
+    }
+
+    /// Blocks from before it was attached to, if they are known.
+    fn older(&self) -> Option<OlderNow> {
+        match self.attached.as_ref()?.older(&self.table, false) {
+            OlderBlocksNow::Known(older) => Some(older),
+            OlderBlocksNow::Unknown | OlderBlocksNow::Lost(_) => None,
+        }
+    }
+
     /// Allows another collector to take it over.
     pub fn release(&self) {
         let collector = &self.table.control().collector;
@@ -150,10 +172,9 @@ impl Process {
             return Err(NotTaken::Untrue(why));
         }
         let gone = self.gone.get().map(|gone| gone.at);
-        let subject = SnapshotSubject { table: &self.table, about: &self.about, gone };
-        let mut snapshot = take(subject, wanted, after_cut)?;
-        snapshot.source.notes.extend(self.attached.as_ref().map(|attached| beginning_in_words(&attached.counts())));
-        Ok(snapshot)
+        let subject =
+            SnapshotSubject { table: &self.table, about: &self.about, gone, attached: self.attached.as_ref() };
+        take(subject, wanted, after_cut)
     }
 
     /// Makes the program take samples, or record every block if `sample_bytes` is 0. Returns the previous value, and whether the program has
@@ -217,12 +238,16 @@ impl Process {
         let more_blocks = live(Count::MoreAllocations, Count::MoreFrees);
         let more_bytes = live(Count::MoreAllocatedBytes, Count::MoreFreedBytes);
         let sample_bytes = self.table.sample_bytes();
+        let OlderNow { all: older, live: older_live, .. } = self.older().unwrap_or_default();
+        let recorded_bytes = live(Count::AllocatedBytes, Count::FreedBytes).saturating_add(more_bytes);
+        let recorded_blocks = live(Count::Allocations, Count::Frees).saturating_add(more_blocks / UNITS);
+        let allocations = of(Count::Allocations).saturating_add(of(Count::MoreAllocations) / UNITS);
         TimelineReading {
             at_unix_ns: unix_ns(),
             since_boot_ns: since_boot_ns(),
-            live_bytes: live(Count::AllocatedBytes, Count::FreedBytes).saturating_add(more_bytes),
-            live_blocks: live(Count::Allocations, Count::Frees).saturating_add(more_blocks / UNITS),
-            allocations: of(Count::Allocations).saturating_add(of(Count::MoreAllocations) / UNITS),
+            live_bytes: recorded_bytes.saturating_add(older_live.bytes),
+            live_blocks: recorded_blocks.saturating_add(older_live.blocks),
+            allocations: allocations.saturating_add(older.blocks),
             rss_bytes,
             sample_bytes,
             is_estimate: sample_bytes != 0 || more_blocks != 0 || more_bytes != 0,
@@ -250,7 +275,9 @@ impl Process {
             name: self.about.name(),
             live_bytes: reading.live_bytes,
             live_blocks: reading.live_blocks,
-            allocated_bytes: of(Count::AllocatedBytes).saturating_add(of(Count::MoreAllocatedBytes)),
+            allocated_bytes: of(Count::AllocatedBytes)
+                .saturating_add(of(Count::MoreAllocatedBytes))
+                .saturating_add(self.older().map_or(0, |older| older.all.bytes)),
             allocated_blocks: reading.allocations,
             untracked: of(Count::Untracked),
             sample_bytes: reading.sample_bytes,
@@ -298,16 +325,6 @@ fn resident_bytes(pid: u32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
     let pages = text.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
     pages.unwrap_or(0).saturating_mul(PAGE)
-}
-
-/// What a snapshot of a process that was attached to does not have.
-fn beginning_in_words(counts: &AttachedCounts) -> String {
-    let AttachedCounts { unknown_frees, unknown_bytes, .. } = counts;
-    let freed = match unknown_frees {
-        0 => String::new(),
-        _ => format!(" {unknown_frees} of them, of {unknown_bytes} bytes, were freed since."),
-    };
-    format!("Highwater attached to this process while it ran. Blocks from before are in no figure.{freed}")
 }
 
 /// Whether a process maps the memory of a table, as far as its mappings may be read.

@@ -104,6 +104,13 @@ pub enum CollectorRequest {
         /// Where the parts of the object are: a layout for a live table.
         layout: AttachLayout,
     },
+    /// The blocks that a process which was attached to had before. A file with addresses and sizes is attached.
+    Older {
+        /// The process.
+        pid: u32,
+        /// The number of frees that the agent had logged at the instant of the list.
+        position: u64,
+    },
     /// Forgets a process that was attached to: the client is about to remove the agent.
     Detach {
         /// The process.
@@ -156,6 +163,7 @@ impl CollectorRequest {
                     "threads": table.map(|table| table.threads),
                 })
             }
+            Self::Older { pid, position } => json!({"request": "older", "pid": pid, "position": position}),
             Self::Detach { pid } => json!({"request": "detach", "pid": pid}),
             Self::Snapshots => json!({"request": "snapshots"}),
             Self::Get { id } => json!({"request": "get", "id": id}),
@@ -209,6 +217,10 @@ impl CollectorRequest {
                 let sound = session.filter(Capacity::is_sound).zip(table.filter(TableCapacity::is_sound));
                 let (session, table) = sound.ok_or("a message without the layout of the agent's memory")?;
                 Self::Attach { pid: pid()?, layout: AttachLayout::for_live(session, table) }
+            }
+            "older" => {
+                let position = message["position"].as_u64().ok_or("a message without a position")?;
+                Self::Older { pid: pid()?, position }
             }
             "detach" => Self::Detach { pid: pid()? },
             "snapshots" => Self::Snapshots,

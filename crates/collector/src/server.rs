@@ -31,8 +31,6 @@ const MOST_CONNECTIONS: usize = 256;
 const SILENCE: Duration = Duration::from_secs(5);
 /// The longest sleep. A request to stop is noticed after it.
 const NAP: Duration = Duration::from_millis(250);
-/// How often injected agents are given a sign of life, and memory.
-const BEAT: Duration = Duration::from_millis(50);
 /// How often the figures of all processes are added to their timelines.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -127,7 +125,7 @@ impl CollectorServer {
     fn keep_attached_alive(&self, is_over: &AtomicBool) {
         while !is_over.load(Ordering::Relaxed) {
             let has_any = self.service.keep_attached_alive();
-            thread::park_timeout(if has_any { BEAT } else { NAP });
+            thread::park_timeout(if has_any { self.service.beat() } else { NAP });
         }
     }
 
@@ -225,6 +223,12 @@ impl CollectorServer {
                 let done = catch_unwind(attach).unwrap_or_else(|_| Err(OUR_FAULT.to_owned()));
                 log(done.as_ref().unwrap_or_else(|line| line));
                 let answer = done.map(|_| Done { what: json!({}), attached: Vec::new() });
+                connection.answer(answer).then_some(connection)
+            }
+            Ok(CollectorRequest::Older { pid, position }) => {
+                let set = AssertUnwindSafe(|| self.service.set_older(pid, position, message.attached));
+                let done = catch_unwind(set).unwrap_or_else(|_| Err(OUR_FAULT.to_owned()));
+                let answer = done.map(|known| Done { what: known, attached: Vec::new() });
                 connection.answer(answer).then_some(connection)
             }
             Ok(

@@ -2,6 +2,7 @@
 
 use crate::connection::{Connection, Done, ReceivedMessage, RequestResult};
 use crate::discover::{Finding, discover, refusal, wrong_version};
+use crate::older::OlderList;
 use crate::pages::PageDetail;
 use crate::process::{Process, shares_readably, unix_ns};
 use crate::process_identity::{ProcessIdentity, exists};
@@ -112,6 +113,24 @@ impl CollectorService {
         !running.is_empty()
     }
 
+    /// How often [`keep_attached_alive`](Self::keep_attached_alive) is to be called.
+    pub fn beat(&self) -> Duration {
+        /// Signs of life, and memory.
+        const BEAT: Duration = Duration::from_millis(50);
+        /// A log of frees must not become full.
+        const SHORT_BEAT: Duration = Duration::from_millis(10);
+        let follows = self.registry().running().iter().any(|process| process.follows_older());
+        if follows { SHORT_BEAT } else { BEAT }
+    }
+
+    /// Takes the list of blocks that a process had before it was attached to.
+    pub fn set_older(&self, pid: u32, position: u64, attached: Vec<OwnedFd>) -> Result<Value, String> {
+        let [file] = <[OwnedFd; 1]>::try_from(attached).map_err(|_| "no list is attached".to_owned())?;
+        let list = OlderList::read(&File::from(file), position).ok_or("the list makes no sense")?;
+        let found = self.process(pid)?.set_older(list)?;
+        Ok(json!({"blocks": found.blocks, "bytes": found.bytes}))
+    }
+
     /// Adds the present figures of each running process to its timeline.
     pub fn add_to_timelines(&self) {
         // The registry is free while the figures are read.
@@ -200,7 +219,9 @@ impl CollectorService {
                 let (before, applied) = process.set_sample_bytes(sample_bytes);
                 Ok(done(json!({"before": before, "applied": applied})))
             }
-            CollectorRequest::Attach { pid, .. } => Err(format!("the memory of process {pid} is not attached")),
+            CollectorRequest::Attach { pid, .. } | CollectorRequest::Older { pid, .. } => {
+                Err(format!("the memory of process {pid} is not attached"))
+            }
             &CollectorRequest::Detach { pid } => {
                 Ok(done(json!({"was_attached": self.registry().forget_attached(pid)})))
             }

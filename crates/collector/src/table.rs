@@ -219,6 +219,14 @@ impl LiveTable {
         (0..used).map(move |number| self.record(shard, number))
     }
 
+    /// The addresses of the blocks in the table, mappings left out: of one instant only while the process is stopped.
+    pub fn addresses(&self) -> Result<impl Iterator<Item = u64>, Overclaimed> {
+        let extent = self.extent()?;
+        let blocks = (0..BLOCK_SHARDS).flat_map(move |shard| self.records(shard, extent.used[shard as usize]));
+        let live = blocks.filter(|record| record.address() != 0 && record.death_epoch() == 0);
+        Ok(live.map(TableRecord::address))
+    }
+
     /// Whether a flag of the table is set.
     pub fn has_flag(&self, flag: u32) -> bool {
         self.header().flags.load(Ordering::Relaxed) & flag != 0

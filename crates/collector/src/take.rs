@@ -1,7 +1,9 @@
 //! Taking a snapshot: from a cut of a table to the contents of a `.hw` file.
 
+use crate::attached::{AttachedReader, OlderBlocksNow, beginning_in_words};
 use crate::cut::{Cut, TableScan, Unread};
-use crate::pages::{LiveMemoryBuilder, PageDetail, ReadPages, knows_every_block, read_pages};
+use crate::older::OlderNow;
+use crate::pages::{LiveMemoryBuilder, OLDER_NODE, PageDetail, ReadPages, knows_every_block, read_pages};
 use crate::past::{FREED_BEFORE, figures_of_past, part_of};
 use crate::peek::{Peek, Peeked, Unpeeked};
 use crate::process_identity::ProcessIdentity;
@@ -12,11 +14,12 @@ use crate::threads::{ALL_THREADS, Threads};
 use crate::weigh::Scale;
 use highwater_model::{
     AccountsState, AllocId, Anomalies, Anomaly, Block, Blocks, Catalog, Figures, FrameText, Heap, Nanos, RssBreakdown,
-    Sites, Source, SourceKind, StackId, Tag, TagId, ThreadAccount, ThreadId, Totals, mapped_address,
+    Sites, Source, SourceKind, StackId, Tag, TagId, ThreadAccount, ThreadId, Totals, Weight, mapped_address,
 };
 use highwater_resident::ScanError;
-use highwater_session::{SessionNames, UnrecordedPrograms};
+use highwater_session::{BEFORE_ATTACH, BEFORE_ATTACH_THREAD, SessionNames, UnrecordedPrograms};
 use highwater_shm::table_v1::{Count, FLAG_FORKED, FLAG_USABLE_SIZES, STAMP_SHIFT};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -37,6 +40,8 @@ pub struct SnapshotSubject<'a> {
     pub about: &'a ProcessIdentity,
     /// When it was found to be gone, in its own time; `None` while it runs.
     pub gone: Option<Nanos>,
+    /// For a process that did not start with an agent.
+    pub attached: Option<&'a AttachedReader>,
 }
 
 /// The requested contents of a snapshot.
@@ -182,6 +187,15 @@ struct CutResult {
     /// Blocks and mappings by themselves, if pages were requested and `what` has sums only.
     live: Option<LiveMemoryBuilder>,
     pages: Option<ReadPages>,
+    /// Blocks that are older than an attach, right after the cut.
+    older: OlderBlocksNow,
+}
+
+impl CutResult {
+    /// Blocks that are older than an attach, if they are known.
+    fn known_older(&self) -> Option<&OlderNow> {
+        if let OlderBlocksNow::Known(older) = &self.older { Some(older) } else { None }
+    }
 }
 
 /// The blocks of a cut: added up by site, or each by itself.
@@ -216,6 +230,8 @@ fn read_with_pages(
 fn read(subject: SnapshotSubject<'_>, wanted: SnapshotRequest, mut cut: Cut<'_>) -> Result<CutResult, TakeProblem> {
     let table = subject.table;
     let begin = Instant::now();
+    let with_list = wanted.detail == Detail::Blocks || wanted.pages.is_some();
+    let older = subject.attached.map_or(OlderBlocksNow::Unknown, |attached| attached.older(table, with_list));
     let extent = table.extent()?;
     let mut scale = Scale::of(table);
     let mut peek = wanted.contents.map(|bytes| Peek::new(subject.about.pid, bytes));
@@ -280,7 +296,25 @@ fn read(subject: SnapshotSubject<'_>, wanted: SnapshotRequest, mut cut: Cut<'_>)
     if !cut.end() {
         return Err(Unread::Void.into());
     }
-    Ok(CutResult { extent, scan, what, scale, instant, cut: info, contents, live, pages: None })
+    let mut found = CutResult { extent, scan, what, scale, instant, cut: info, contents, live, pages: None, older };
+    if let Some(attached) = subject.attached {
+        leave_out_reborn(&mut found, attached);
+    }
+    Ok(found)
+}
+
+/// An older block that has the address of a recorded one is gone: its free was not seen. Only looked for where blocks are listed: that needs all addresses.
+fn leave_out_reborn(found: &mut CutResult, attached: &AttachedReader) {
+    let (OlderBlocksNow::Known(older), CutBlocks::Blocks(blocks)) = (&mut found.older, &found.what) else { return };
+    let index_of = |address| older.list.binary_search_by_key(&address, |&(address, _)| address).ok();
+    let indices: BTreeSet<usize> =
+        blocks.iter().filter(|block| !block.is_mapping).filter_map(|block| index_of(block.address)).collect();
+    attached.remove_older(indices.iter().map(|&index| older.list[index].0));
+    for &index in indices.iter().rev() {
+        let (_, size) = older.list.remove(index);
+        older.live.blocks -= 1;
+        older.live.bytes -= size;
+    }
 }
 
 /// The expected number of blocks. The process's own count is limited to the number of records.
@@ -293,7 +327,8 @@ fn expected_blocks(table: &LiveTable, extent: &TableExtent) -> usize {
 
 /// Makes a snapshot from the result of a cut.
 fn assemble(subject: SnapshotSubject<'_>, found: CutResult) -> LiveSnapshot {
-    let CutResult { extent, scan, what, mut scale, instant, cut, contents, live, pages } = found;
+    let older = found.known_older().cloned();
+    let CutResult { extent, scan, what, mut scale, instant, cut, contents, live, pages, older: state } = found;
     let table = subject.table;
     let mut catalog = Catalog::default();
     let mapped = catalog.intern_tag(Tag { heap: Heap::Mapped, ..Tag::default() });
@@ -302,20 +337,33 @@ fn assemble(subject: SnapshotSubject<'_>, found: CutResult) -> LiveSnapshot {
     let stamps = table.stamps();
     names.read_modules(table.session(), &subject.about.executable, &mut catalog, |stamp| stamps.time(stamp));
     let aggregated = matches!(what, CutBlocks::Sites(_));
+    let older = older.map(|older| OlderPart {
+        stack: catalog.intern_stack(&[FrameText { function: BEFORE_ATTACH, ..FrameText::default() }]),
+        now: older,
+    });
     let mut stacks = NodeStacks { names, known: vec![0; extent.nodes.max(1) as usize] };
     let mut owner_of = |node, is_mapping| {
+        if node == OLDER_NODE
+            && let Some(older) = &older
+        {
+            return (older.stack, TagId::NONE);
+        }
         let stack = stacks.of(node, table, &mut catalog);
         (stack, stacks.tag(node, is_mapping).unwrap_or(if is_mapping { mapped } else { TagId::NONE }))
     };
     // Before the blocks are numbered: of very many blocks, two copies at a time are enough.
     let breakdown = pages.map(|pages| {
-        let live = live.unwrap_or_else(|| live_memory(table, &extent, &what));
+        let mut live = live.unwrap_or_else(|| live_memory(table, &extent, &what));
+        let list = older.iter().flat_map(|older| &older.now.list);
+        list.for_each(|&block| live.add_older(block));
         let live = live.finish(|(node, is_mapping)| owner_of(node, is_mapping), knows_every_block(table, &cut));
         RssBreakdown { at: instant, ..pages.scan.breakdown(live) }
     });
     let (sums, blocks) = match what {
         CutBlocks::Sites(sums) => (sums, Blocks::default()),
-        CutBlocks::Blocks(found) => number(found, table, &extent, instant, &mut scale, owner_of),
+        CutBlocks::Blocks(found) => {
+            number(found, older.as_ref(), NumberedTable { table, extent: &extent, instant }, &mut scale, owner_of)
+        }
     };
     let past = figures_of_past(&scan.counts, &sums.whole);
     let past_of_mappings = part_of(&past, figures_of_past(&scan.mapping_counts, &sums.whole));
@@ -336,6 +384,15 @@ fn assemble(subject: SnapshotSubject<'_>, found: CutResult) -> LiveSnapshot {
     let known = Threads::read(table, &extent);
     let running = subject.gone.is_none().then_some(subject.about.pid);
     let mut threads: Vec<ThreadAccount> = Vec::new();
+    let mut figures = sums.whole.figures();
+    if let Some(older) = &older {
+        let own = older.now.figures();
+        sites.at(older.stack).add(&own);
+        catalog.name_thread(ThreadId::UNKNOWN, BEFORE_ATTACH_THREAD);
+        threads.push(account(ThreadId::UNKNOWN, own));
+        figures.add(&own);
+    }
+    let older_blocks = older.as_ref().map_or(0, |older| older.now.live.blocks);
     for (number, sum) in sums.by_thread() {
         let id = known.id(number);
         catalog.name_thread(id, &known.name(number, table, running));
@@ -351,10 +408,10 @@ fn assemble(subject: SnapshotSubject<'_>, found: CutResult) -> LiveSnapshot {
     if !of_mappings.is_empty() {
         *row(&mut tags, mapped.0) = of_mappings;
     }
-    let mut figures = sums.whole.figures();
     figures.add(&past);
     let counted = [Count::Allocations, Count::Reallocations, Count::Frees].map(|count| count_of(&scan.counts, count));
-    let events = counted.into_iter().fold(0, u64::saturating_add).max(sums.records).min(MOST_COUNTED);
+    let records = sums.records + older_blocks;
+    let events = counted.into_iter().fold(0, u64::saturating_add).max(records).min(MOST_COUNTED);
     let accounts = AccountsState {
         totals: Totals {
             figures,
@@ -368,7 +425,7 @@ fn assemble(subject: SnapshotSubject<'_>, found: CutResult) -> LiveSnapshot {
         sites,
         tags,
         events,
-        next_id: sums.records,
+        next_id: records,
         last_time: instant,
         blocks,
     };
@@ -387,10 +444,30 @@ fn assemble(subject: SnapshotSubject<'_>, found: CutResult) -> LiveSnapshot {
         usable_sizes: !aggregated && table.has_flag(FLAG_USABLE_SIZES),
         aggregated,
         address_space: table.address_space(),
-        notes: UnrecordedPrograms::of(table.session()).sentences(),
+        notes: notes_of(subject, &state),
         ..Source::default()
     };
     LiveSnapshot { source, catalog, accounts, cut, contents: contents.map(|contents| contents.file), breakdown }
+}
+
+fn notes_of(subject: SnapshotSubject<'_>, older: &OlderBlocksNow) -> Vec<String> {
+    let mut notes = UnrecordedPrograms::of(subject.table.session()).sentences();
+    notes.extend(subject.attached.map(|attached| beginning_in_words(&attached.counts(), older)));
+    notes
+}
+
+/// The blocks that are older than an attach, with their site.
+struct OlderPart {
+    now: OlderNow,
+    stack: StackId,
+}
+
+/// The table whose blocks are numbered.
+#[derive(Clone, Copy)]
+struct NumberedTable<'a> {
+    table: &'a LiveTable,
+    extent: &'a TableExtent,
+    instant: Nanos,
 }
 
 /// The live memory of the blocks that were read one by one.
@@ -426,12 +503,11 @@ impl NodeStacks {
     }
 }
 
-/// Orders blocks by their time, numbers them, and adds them up.
+/// Orders blocks by their time, numbers them, and adds those of the table up. Older ones come first, and so does their thread.
 fn number(
     mut found: Vec<Compact>,
-    table: &LiveTable,
-    extent: &TableExtent,
-    instant: Nanos,
+    older: Option<&OlderPart>,
+    NumberedTable { table, extent, instant }: NumberedTable<'_>,
     scale: &mut Scale,
     mut owner_of: impl FnMut(u32, bool) -> (StackId, TagId),
 ) -> (Sums, Blocks) {
@@ -439,8 +515,23 @@ fn number(
     found.sort_unstable_by_key(|block| (block.stamp, block.address));
     let (mut sums, mut blocks) = (Sums::new(extent), Blocks::default());
     let mut indices = vec![u32::MAX; extent.threads.max(1) as usize];
-    let (mut threads, stamps) = (0, table.stamps());
-    for (id, one) in (0..).map(AllocId).zip(found) {
+    let (mut threads, stamps) = (u32::from(older.is_some()), table.stamps());
+    let mut ids = (0..).map(AllocId);
+    let listed = older.iter().flat_map(|part| part.now.list.iter().map(move |block| (part, block)));
+    for ((part, &(address, size)), id) in listed.zip(ids.by_ref()) {
+        blocks.push(Block {
+            id,
+            address,
+            size,
+            time: Nanos(0),
+            thread: 0,
+            stack: part.stack,
+            tag: TagId::NONE,
+            surplus: 0,
+            weight: Weight::ONE,
+        });
+    }
+    for (id, one) in ids.zip(found) {
         let weight = scale.weight(one.rate, one.size);
         // As in the sums: unknown nodes and threads count as number 0.
         let node = if one.node < extent.nodes { one.node } else { 0 };

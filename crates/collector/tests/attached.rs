@@ -1,8 +1,9 @@
 //! Agents that were injected into running processes: what a collector believes of them, and what it does for them. The object is made here, as an attacher makes it.
 mod support;
 
-use highwater_collector::CollectorError;
 use highwater_collector::protocol::{Detail, ProcessState, Which};
+use highwater_collector::take::SnapshotRequest;
+use highwater_collector::{CollectorError, PageDetail};
 use highwater_session::AttachedMemory;
 use highwater_shm::attach_v1::{AttachHeader, AttachLayout, ENDED_NO_READER, FLAG_LIVE, OBJECT_NAME};
 use highwater_shm::session_v1::Capacity;
@@ -85,6 +86,49 @@ fn an_agent_is_read_before_it_begins_and_kept_alive() {
     assert_eq!(all.iter().map(|info| info.state).collect::<Vec<_>>(), [ProcessState::Live]);
     assert!(client.detach(pid).unwrap() && !client.detach(pid).unwrap());
     assert!(client.processes_among(&Which::Pid(pid)).unwrap().is_empty());
+}
+
+#[test]
+fn blocks_from_before_are_in_every_figure_until_they_are_freed() {
+    let folder = TestFolder::new();
+    let collector = Collector::start(folder.options());
+    let mut client = collector.client();
+    let (object, memory) = prepared(0);
+    let pid = std::process::id();
+    client.attach(pid, layout(), object.as_fd()).unwrap();
+    let log = memory.unknown_frees();
+    // The list is of later.
+    log.append(0x1000_0010);
+    let list = [(0x1000_0010, 24), (0x1000_0030, 1000), (0x2000_0010, 5000)];
+    assert_eq!(client.set_older(pid, 1, list.into_iter()).unwrap(), (3, 6024));
+    // One of them, and one that is on no list.
+    [0x1000_0030, 0x5555].into_iter().for_each(|address| log.append(address));
+    let info = client.processes_among(&Which::Pid(pid)).unwrap().remove(0);
+    assert_eq!((info.live_blocks, info.live_bytes), (2, 5024));
+    for (detail, blocks) in [(Detail::Sites, 0), (Detail::Blocks, 2)] {
+        let taken = client.snapshot(pid, detail, None).unwrap();
+        assert!(taken.cut.verified && taken.cut.exact);
+        let snapshot = snapshot_in(taken.file);
+        let figures = snapshot.accounts.totals().figures;
+        assert_eq!((figures.live_blocks(), figures.live_bytes(), figures.allocations), (2, 5024, 3), "{detail:?}");
+        assert_eq!(snapshot.accounts.blocks().count(), blocks);
+        let notes = snapshot.source.notes.join(" ");
+        assert!(
+            notes.contains("3 blocks of glibc's heap from before") && notes.contains("1 of them, of 1000"),
+            "{notes}"
+        );
+    }
+    let pages = SnapshotRequest { detail: Detail::Sites, contents: None, pages: Some(PageDetail::Rows) };
+    snapshot_in(client.snapshot_with(pid, pages).unwrap().file);
+    // Lists that make no sense, and processes that were not attached to.
+    for (process, list) in
+        [(pid, [(8, 8), (9, 8)]), (pid, [(0x2000, 64), (0x2010, 8)]), (1, [(0x2000, 8), (0x3000, 8)])]
+    {
+        let refused = client.set_older(process, 0, list.into_iter());
+        assert!(matches!(refused, Err(CollectorError::Failed(_))), "{refused:?}");
+    }
+    let info = client.processes_among(&Which::Pid(pid)).unwrap().remove(0);
+    assert_eq!(info.live_blocks, 2);
 }
 
 #[test]

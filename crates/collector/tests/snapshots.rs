@@ -22,7 +22,7 @@ fn about() -> ProcessIdentity {
 fn taken(table: &LiveTable, detail: Detail, gone: Option<Nanos>) -> LiveSnapshot {
     let about = about();
     let snapshot = take(
-        SnapshotSubject { table, about: &about, gone },
+        SnapshotSubject { table, about: &about, gone, attached: None },
         SnapshotRequest { detail, contents: None, pages: None },
         || (),
     )
@@ -185,7 +185,7 @@ fn contents_are_those_of_blocks_that_live() {
     }
     let table = fake.open();
     let about = about();
-    let subject = SnapshotSubject { table: &table, about: &about, gone: None };
+    let subject = SnapshotSubject { table: &table, about: &about, gone: None, attached: None };
     let wanted = SnapshotRequest { detail: Detail::Blocks, contents: Some(8), pages: None };
     let taken = take(subject, wanted, || {
         (1..=3000).filter(|number| number % 3 == 1).for_each(|number| fake.free(address(number)))
@@ -264,7 +264,7 @@ fn a_void_cut_is_begun_again() {
     (1..=100).for_each(|number| fake.allocate(block(number * 16, 10, 0, 0, number)));
     let table = fake.open();
     let about = about();
-    let subject = SnapshotSubject { table: &table, about: &about, gone: None };
+    let subject = SnapshotSubject { table: &table, about: &about, gone: None, attached: None };
     let wanted = SnapshotRequest { detail: Detail::Sites, contents: None, pages: None };
     // A writer that finds the lease over ends the snapshot.
     let snapshot = take(subject, wanted, || assert!(fake.control().end(fake.control().load()))).unwrap();
@@ -290,7 +290,7 @@ fn who_always_ends_the_snapshot_gets_none() {
             }
         });
         let about = about();
-        let subject = SnapshotSubject { table: &table, about: &about, gone: None };
+        let subject = SnapshotSubject { table: &table, about: &about, gone: None, attached: None };
         // The other thread may not get a processor for a while.
         let begin = Instant::now();
         let mut last = Ok(());
@@ -371,7 +371,7 @@ fn who_claims_more_than_there_is_is_not_believed() {
     let table = fake.open();
     fake.shard(3).used.store(u32::MAX, Ordering::Relaxed);
     let about = about();
-    let subject = SnapshotSubject { table: &table, about: &about, gone: None };
+    let subject = SnapshotSubject { table: &table, about: &about, gone: None, attached: None };
     let wanted = SnapshotRequest { detail: Detail::Blocks, contents: None, pages: None };
     assert_eq!(take(subject, wanted, || ()).unwrap_err(), NotTaken::Overclaimed);
     fake.shard(3).used.store(0, Ordering::Relaxed);

@@ -4,7 +4,7 @@ mod support;
 
 use highwater_clock::Counter;
 use highwater_collector::LiveTable;
-use highwater_shm::attach_v1::{AttachLayout, FLAG_LIVE, FunctionIndex, MODE_EXACT, MODE_SAMPLED};
+use highwater_shm::attach_v1::{AttachLayout, FLAG_LIVE, FunctionIndex, LoggedFree, MODE_EXACT, MODE_SAMPLED};
 use highwater_shm::session_v1::Capacity;
 use highwater_shm::table_v1::TableCapacity;
 use std::collections::HashMap;
@@ -87,6 +87,7 @@ fn frees_of_older_blocks_are_counted_with_what_they_held() {
     let layout = AttachLayout::for_live(Capacity::LIVE_CHOICES[2], TableCapacity::CHOICES[2]);
     let injected = Injected::new(layout, |header| header.flags |= FLAG_LIVE);
     let older = [injected.malloc(1000), injected.malloc(5000)];
+    let resized = injected.malloc(700);
     injected.switch_on();
     let newer = injected.malloc(300);
     older.into_iter().for_each(|block| injected.free(block));
@@ -95,6 +96,16 @@ fn frees_of_older_blocks_are_counted_with_what_they_held() {
     // glibc gives a block at most 24 bytes more than it was asked for.
     assert!((6000..6048).contains(&counts.unknown_bytes), "{counts:?}");
     assert_eq!(blocks(&table_of(&injected)), HashMap::from([(newer as u64, (300, 0))]));
+    let log = injected.memory.unknown_frees();
+    assert_eq!(
+        [0, 1, 2].map(|number| log.at(number)),
+        [LoggedFree::Address(older[0] as u64), LoggedFree::Address(older[1] as u64), LoggedFree::NotYet]
+    );
+    // One that is resized is known from then on.
+    let moved = injected.call(FunctionIndex::Realloc, [resized, 90_000, 0]);
+    assert_eq!((injected.memory.counts().unknown_frees, log.at(2)), (3, LoggedFree::Address(resized as u64)));
+    injected.free(injected.call(FunctionIndex::Realloc, [moved, 10, 0]));
+    assert_eq!(injected.memory.counts().unknown_frees, 3);
 }
 
 #[test]

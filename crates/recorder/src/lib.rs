@@ -47,6 +47,6 @@ pub use breakdowns::BreakdownWorker;
 pub use children::{children_folder, children_of, remove_children_of};
 pub use highwater_symbols::perf_map::resolve_jit_frames;
 pub use highwater_symbols::{Symbolized, add_type_facts, resolve_frames};
-pub use process_recording::{BEFORE_ATTACH, Finished, LastFigures, Outputs, ProcessRecording, RecordedProcess};
+pub use process_recording::{Finished, LastFigures, Outputs, ProcessRecording, RecordedProcess};
 pub use recorder::{Recorder, RecorderOptions, RecordingOutcome, RecordingProgress};
 pub use resident::RssEvery;

@@ -6,7 +6,6 @@ mod records;
 mod resident_memory;
 mod streams;
 
-pub use older_blocks::BEFORE_ATTACH;
 pub use recorded_process::RecordedProcess;
 
 use crate::breakdowns::{BreakdownWorker, Breakdowns};

@@ -9,7 +9,7 @@ use crate::stamps::monotonic_ns;
 use highwater_clock::Counter;
 use highwater_shm::attach_v1::{
     AttachHeader, AttachLayout, AttachPage, ENDED_BY_READER, ENDED_NO_READER, FLAG_CONTENTS, FLAG_COUNTER,
-    FLAG_NO_ARGS, PAGE_MAGIC, SESSION, VERSION,
+    FLAG_NO_ARGS, PAGE_MAGIC, SESSION, UNKNOWN_FREES, UnknownFreeLog, VERSION,
 };
 use highwater_shm::session_v1::{AgentClock, Header, MAGIC};
 use highwater_shm::table_v1::{self, TableCapacity, TableHeader};
@@ -21,6 +21,10 @@ use std::time::Duration;
 
 /// How far ahead of the agent its private memory is allocated: more than a hundred threads that begin at once.
 const PRIVATE_AHEAD: u64 = 16 << 20;
+/// The name in place of the stack of blocks that are older than an attach.
+pub const BEFORE_ATTACH: &str = "[allocated before attach]";
+/// The name in place of the thread that allocated them.
+pub const BEFORE_ATTACH_THREAD: &str = "[before attach]";
 /// How long an injected agent continues without a sign of its reader.
 pub const READER_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -89,6 +93,12 @@ impl AttachedMemory {
         unsafe { &*self.base.cast() }
     }
 
+    /// The frees of blocks that the live table does not have.
+    pub fn unknown_frees(&self) -> &UnknownFreeLog {
+        // SAFETY: the mapping has it whole, at a multiple of its alignment; all fields are atomics.
+        unsafe { &*self.base.add(UNKNOWN_FREES as usize).cast() }
+    }
+
     /// Writes what the agent finds when it begins: into the new, empty object, and into `header`, which the attacher then writes into the process. `pid` is the
     /// process as this one sees it. Stamps are ticks of the counter if there is one.
     pub fn prepare(&self, header: &mut AttachHeader, pid: u32, counter: Option<Counter>) -> Result<(), Refused> {
@@ -97,7 +107,7 @@ impl AttachedMemory {
             header.program = program_range(pid).unwrap_or_default();
         }
         header.flags = header.flags & !FLAG_COUNTER | if counter.is_some() { FLAG_COUNTER } else { 0 };
-        self.allocate(0, SESSION);
+        self.allocate(0, if self.layout.table_capacity.is_some() { SESSION } else { UNKNOWN_FREES });
         self.keep_private_ahead();
         let page = self.page();
         let patience = READER_PATIENCE.as_nanos() as u64;

@@ -23,7 +23,7 @@ mod unrecorded;
 
 pub use agent_config::{AGENT_VARIABLE, AgentConfig};
 pub use allocator_of::allocator_of;
-pub use attached::{AttachedCounts, AttachedEnd, AttachedMemory, READER_PATIENCE};
+pub use attached::{AttachedCounts, AttachedEnd, AttachedMemory, BEFORE_ATTACH, BEFORE_ATTACH_THREAD, READER_PATIENCE};
 pub use ended_first::be_ended_first;
 pub use module_watch::ModuleWatch;
 pub use names::SessionNames;

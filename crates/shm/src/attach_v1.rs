@@ -12,8 +12,8 @@
 //! ```text
 //!  image:   ImageHead │ code, tables ┊ SwitchPage │ AttachHeader │ other data            (┊ ImageHead::data)
 //!
-//!  object:  AttachPage │ control_v1 │ ThreadSlot × n │ ModuleTable │ session_v1 │ table_v1 (live only) │ private memory
-//!           0            CONTROL      THREADS          MODULES       SESSION      AttachLayout::table   AttachLayout::private
+//!  object:  AttachPage │ control_v1 │ ThreadSlot × n │ ModuleTable │ UnknownFreeLog │ session_v1 │ table_v1 (live only) │ private memory
+//!           0            CONTROL      THREADS          MODULES       UNKNOWN_FREES    SESSION      AttachLayout::table   AttachLayout::private
 //! ```
 //!
 //! # Calls
@@ -41,7 +41,7 @@
 use crate::control_v1::CONTROL_BYTES;
 use crate::session_v1::Capacity;
 use crate::table_v1::{ALIGNMENT, TableCapacity};
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 /// The version of everything here. An attacher that finds another one can still read [`AttachHeader::hooks`], if the magic is this one.
 pub const VERSION: u64 = 1;
@@ -405,6 +405,15 @@ pub const ENDED_DAMAGED: u64 = 3;
 /// The number of thread slots: a power of two.
 pub const THREAD_SLOTS: usize = 1 << 14;
 
+/// The number of slots in a row in which a thread pointer can be.
+pub const SLOT_PROBES: usize = 64;
+
+/// The first slot in which a thread pointer can be.
+#[inline(always)]
+pub const fn slot_home(pointer: u64) -> usize {
+    ((pointer >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - THREAD_SLOTS.ilog2())) as usize
+}
+
 /// What a thread has of its own, in place of thread-local storage. Found by the thread pointer, and claimed by storing that.
 #[repr(C, align(64))]
 pub struct ThreadSlot {
@@ -459,10 +468,65 @@ pub const CONTROL: u64 = PAGE;
 pub const THREADS: u64 = CONTROL + CONTROL_BYTES;
 /// Offset of the [`ModuleTable`].
 pub const MODULES: u64 = THREADS + (THREAD_SLOTS * size_of::<ThreadSlot>()) as u64;
+/// Offset of the [`UnknownFreeLog`].
+pub const UNKNOWN_FREES: u64 = 2 << 20;
 /// Offset of the [session](crate::session_v1).
-pub const SESSION: u64 = 2 << 20;
+pub const SESSION: u64 = 4 << 20;
 
-const _: () = assert!(MODULES + size_of::<ModuleTable>() as u64 <= SESSION && SESSION.is_multiple_of(ALIGNMENT));
+const _: () = {
+    assert!(MODULES + size_of::<ModuleTable>() as u64 <= UNKNOWN_FREES);
+    assert!(UNKNOWN_FREES + size_of::<UnknownFreeLog>() as u64 == SESSION && SESSION.is_multiple_of(ALIGNMENT));
+};
+
+/// The number of frees that an [`UnknownFreeLog`] has room for.
+pub const LOGGED_FREES: usize = ((SESSION - UNKNOWN_FREES) as usize - 64) / 8;
+
+/// The addresses of the blocks that were freed or resized last while the live table did not have them: a reader that has a list of older blocks takes them from it.
+/// (A recording has every free.)
+#[repr(C, align(64))]
+pub struct UnknownFreeLog {
+    /// The number of frees until now.
+    pub written: AtomicU64,
+    rest: [u64; 7],
+    /// In a ring. Each has the address in its lower 48 bits, and above them which time it is that the ring was come through, modulo 2¹⁶.
+    entries: [AtomicU64; LOGGED_FREES],
+}
+
+/// What an [`UnknownFreeLog`] has at a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoggedFree {
+    /// This address.
+    Address(u64),
+    /// Nothing yet.
+    NotYet,
+    /// A later one: the ring was too small.
+    Overwritten,
+}
+
+impl UnknownFreeLog {
+    const ADDRESS: u64 = (1 << 48) - 1;
+
+    fn round(number: u64) -> u64 {
+        (number / LOGGED_FREES as u64 + 1) & 0xffff
+    }
+
+    /// By the agent: an unknown block is about to be freed.
+    pub fn append(&self, address: u64) {
+        let number = self.written.fetch_add(1, Ordering::Relaxed);
+        let entry = address & Self::ADDRESS | Self::round(number) << 48;
+        self.entries[(number % LOGGED_FREES as u64) as usize].store(entry, Ordering::Release);
+    }
+
+    /// By a reader, which asks for one after the other.
+    pub fn at(&self, number: u64) -> LoggedFree {
+        let entry = self.entries[(number % LOGGED_FREES as u64) as usize].load(Ordering::Acquire);
+        match (entry >> 48).wrapping_sub(Self::round(number)) & 0xffff {
+            0 if entry >> 48 == Self::round(number) => LoggedFree::Address(entry & Self::ADDRESS),
+            later if later < 0x8000 && entry != 0 => LoggedFree::Overwritten,
+            _ => LoggedFree::NotYet,
+        }
+    }
+}
 
 /// Where the parts of the object are whose place depends on the sizes. All offsets are multiples of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -216,8 +216,9 @@ pub fn reallocating(thread: &mut AgentThread, session: &Session, address: u64) {
     thread.own.aside = with_shard(session, shard, |shard| shard.remove(rest, address)).flatten();
 }
 
-/// A block was resized, and perhaps moved: one change, so that at no instant both or neither are in the table. `new` is 0 if that failed.
-pub fn reallocated(thread: &mut AgentThread, session: &Session, old: u64, new: u64, resized: Resized) {
+/// A block was resized, and perhaps moved: one change, so that at no instant both or neither are in the table. `new` is 0 if that failed. Returns false if the old one was
+/// not in the table.
+pub fn reallocated(thread: &mut AgentThread, session: &Session, old: u64, new: u64, resized: Resized) -> bool {
     let aside = thread.own.aside.take();
     let (old_shard, old_rest) = shard_and_rest(old);
     let take_old =
@@ -226,7 +227,7 @@ pub fn reallocated(thread: &mut AgentThread, session: &Session, old: u64, new: u
         if let Some(number) = aside {
             with_shard(session, old_shard, |shard| shard.insert(old_rest, old, number));
         }
-        return;
+        return true;
     }
     let mut block = block_of(thread, session, new, resized.size, resized.surplus, resized.node);
     let (new_shard, new_rest) = shard_and_rest(new);
@@ -256,6 +257,7 @@ pub fn reallocated(thread: &mut AgentThread, session: &Session, old: u64, new: u
         })
     };
     thread.own.stats.allocated_bytes += resized.size;
+    let was_known = !matches!(before, Some(None));
     match before.flatten() {
         Some(was) => {
             thread.own.stats.freed_bytes += was.size;
@@ -265,6 +267,7 @@ pub fn reallocated(thread: &mut AgentThread, session: &Session, old: u64, new: u
         }
         None => thread.own.stats.allocations += 1,
     }
+    was_known
 }
 
 /// The parameters of a reallocation.

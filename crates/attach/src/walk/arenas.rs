@@ -22,6 +22,10 @@ const BIN_COUNT: u64 = 127;
 /// Heaps of other arenas begin at multiples of this.
 const HEAP_BYTES: u64 = 64 << 20;
 const MOST_ARENAS: usize = 4096;
+/// All heaps of all arenas.
+const MOST_RANGES: usize = 1 << 16;
+/// Places that are examined because they look like the main arena.
+const MOST_CANDIDATES: usize = 512;
 const MOST_DATA: u64 = 64 << 20;
 /// Bytes that are copied behind the end of a range: the header of the top chunk.
 const BEHIND: u64 = 32;
@@ -65,17 +69,18 @@ fn layout_in(memory: &TargetMemory, range: Range<u64>, data: &[u8]) -> Option<He
         word(at) == Some(at - 16) && word(at + 8) == Some(at - 16)
     };
     let last = range.end.checked_sub(ARENA_BYTES)?;
-    let main_arena = (range.start..last).step_by(8).find(|&arena| {
+    let mut candidates = (range.start..last).step_by(8).filter(|&arena| {
         let empty = || (0..BIN_COUNT).filter(|&bin| is_empty_bin(arena, bin)).count();
         // The first comparison of a bin fails nearly everywhere.
-        (0..BIN_COUNT).step_by(8).any(|bin| is_empty_bin(arena, bin))
-            && empty() >= 8
-            && ring(memory, arena).is_some()
-            && {
-                // Mapped by now: the heap may have grown since the mappings were read.
-                let top = word(arena + TOP).unwrap_or(0);
-                top.is_multiple_of(16) && memory.read_u64(top).is_ok()
-            }
+        (0..BIN_COUNT).step_by(8).any(|bin| is_empty_bin(arena, bin)) && empty() >= 8
+    });
+    // The bins of one arena make some of its neighbours look like arenas. A program can make all of its data look so.
+    let main_arena = candidates.by_ref().take(MOST_CANDIDATES).find(|&arena| {
+        ring(memory, arena).is_some() && {
+            // Mapped by now: the heap may have grown since the mappings were read.
+            let top = word(arena + TOP).unwrap_or(0);
+            top.is_multiple_of(16) && memory.read_u64(top).is_ok()
+        }
     })?;
     // `tcache_bins`, `tcache_max_bytes`, `tcache_count`.
     let parameters = (range.start + 0x40..range.end.checked_sub(24)?)
@@ -116,6 +121,9 @@ pub(super) fn heap_ranges(memory: &TargetMemory, layout: &HeapLayout) -> Vec<(Ra
         let header_bytes = arena & (HEAP_BYTES - 1);
         let mut heap = top & !(HEAP_BYTES - 1);
         for _ in 0..MOST_ARENAS {
+            if ranges.len() == MOST_RANGES {
+                return ranges;
+            }
             let start = if heap == first { arena + ARENA_BYTES } else { heap + header_bytes };
             let end = if heap == top & !(HEAP_BYTES - 1) {
                 top
@@ -132,6 +140,11 @@ pub(super) fn heap_ranges(memory: &TargetMemory, layout: &HeapLayout) -> Vec<(Ra
         }
     }
     ranges
+}
+
+/// The bytes of all ranges.
+pub(super) fn bytes_of(ranges: &[(Range<u64>, u64)]) -> u64 {
+    ranges.iter().fold(0, |sum: u64, (range, _)| sum.saturating_add(range.end - range.start))
 }
 
 /// Everything that is needed to read the heap, as of one instant.
@@ -156,10 +169,20 @@ pub(super) struct CopiedSpan {
 }
 
 impl HeapCopy {
-    /// All threads must be stopped. Gives up after the deadline, as `TimedOut`.
-    pub(super) fn take(pid: i32, memory: &TargetMemory, layout: &HeapLayout, deadline: Instant) -> io::Result<Self> {
+    /// All threads must be stopped. Gives up after the deadline, as `TimedOut`, and if there are more than `most` bytes.
+    pub(super) fn take(
+        pid: i32,
+        memory: &TargetMemory,
+        layout: &HeapLayout,
+        most: u64,
+        deadline: Instant,
+    ) -> io::Result<Self> {
         let mut copy = Self::default();
-        for (range, _) in heap_ranges(memory, layout) {
+        let ranges = heap_ranges(memory, layout);
+        if bytes_of(&ranges) > most {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        for (range, _) in ranges {
             let mut bytes = vec![0; (range.end - range.start + BEHIND) as usize];
             // Behind the last chunk of a heap that is full there is nothing.
             let mut done = 0;
@@ -227,7 +250,7 @@ fn mapped_chunks(pid: i32, count: u64, deadline: Instant) -> io::Result<Vec<(u64
         }
     }
     if found.len() as u64 == count {
-        return Ok(found);
+        return as_aligned(pid, found, deadline);
     }
     found.clear();
     for mapping in &mappings {
@@ -243,7 +266,7 @@ fn mapped_chunks(pid: i32, count: u64, deadline: Instant) -> io::Result<Vec<(u64
                 if let Some(bytes) = mapped_size(words, mapping.end - head.start) {
                     found.push((head.start, bytes));
                     if found.len() as u64 == count {
-                        return Ok(found);
+                        return as_aligned(pid, found, deadline);
                     }
                     next = head.start + bytes;
                     break;
@@ -255,5 +278,30 @@ fn mapped_chunks(pid: i32, count: u64, deadline: Instant) -> io::Result<Vec<(u64
             at = next;
         }
     }
-    Ok(found)
+    as_aligned(pid, found, deadline)
+}
+
+/// The chunks that the program has of these mappings. `memalign` makes one begin later than its mapping: its first word is then how much later, its second one the rest of
+/// the size, and the mapping still begins with the words of the whole.
+fn as_aligned(pid: i32, mut chunks: Vec<(u64, u64)>, deadline: Instant) -> io::Result<Vec<(u64, u64)>> {
+    const LEAST_CHUNK: u64 = 32;
+    for (start, bytes) in &mut chunks {
+        in_time(deadline)?;
+        let end = *start + *bytes;
+        let alignments = (5..47).map(|bit| 1 << bit).take_while(|alignment| alignment < bytes);
+        let begins = alignments.map(|alignment: u64| {
+            let at = (*start + 16).next_multiple_of(alignment) - 16;
+            if at - *start < LEAST_CHUNK { at + alignment } else { at }
+        });
+        let heads: Vec<Range<u64>> = begins.filter(|at| at + LEAST_CHUNK <= end).map(|at| at..at + 16).collect();
+        let mut words = vec![0; heads.len() * 16];
+        let read = read_many(pid, &heads, &mut words)?;
+        let is_chunk = |(head, words): &(&Range<u64>, &[u8])| {
+            u64_at(words, 0) == Some(head.start - *start) && u64_at(words, 8) == Some((end - head.start) | 2)
+        };
+        if let Some((head, _)) = heads.iter().zip(words[..read].chunks_exact(16)).find(is_chunk) {
+            (*start, *bytes) = (head.start, end - head.start);
+        }
+    }
+    Ok(chunks)
 }

@@ -4,19 +4,22 @@
 //! heap whose copy would stop the program for longer than the caller permits is refused, not read in pieces: a piece that begins at an address that is no longer a
 //! block's would show blocks that are none. Nothing is guessed either where the layout is not the one that was verified (glibc 2.35 to 2.41).
 //!
-//! With hooks that were on before, what the copy shows and the hooks did not see born is older than the attach.
+//! With hooks that were on before, what the copy shows and the hooks did not see born is older than the attach. A thread that is inside a hook at that instant has a block
+//! in its hands that may or may not be known: a reader that has no record of what follows lets such threads run on first, one after the other.
 
 mod arenas;
 mod chunks;
 
+use crate::leftover::Leftover;
 use crate::look::{TaskStatus, examine};
 use crate::mappings::AddressSpace;
 use crate::modules::read_modules;
 use crate::refusal::Refusal;
 use crate::steps::Steps;
 use crate::target_memory::TargetMemory;
-use crate::threads::{StopFailure, StoppedThreads};
-use crate::worker::{WorkerEnd, run_in_worker};
+use crate::threads::StoppedThreads;
+use crate::worker::{ThreadsGoOn, WorkerEnd, run_in_stages};
+use highwater_shm::attach_v1::{SLOT_PROBES, THREAD_SLOTS, ThreadSlot, slot_home};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -88,6 +91,9 @@ pub enum NotWalkable {
     /// Threads do not stop.
     #[error("the threads of process {0} could not be stopped to read its heap; try again")]
     NotStopped(i32),
+    /// A thread is in a call of malloc or free at each instant, as one whose signal handler waits is.
+    #[error("a thread of process {0} was inside of malloc or free each time its heap was to be read; try again")]
+    AlwaysInside(i32),
     /// Something else.
     #[error("the heap of process {pid} cannot be read: {source}")]
     Unreadable {
@@ -101,8 +107,11 @@ pub enum NotWalkable {
 /// What copying takes, measured with blocks of 64 bytes.
 const COPY_PER_MIB: Duration = Duration::from_micros(400);
 
+const SLOT_BYTES: u64 = size_of::<ThreadSlot>() as u64;
+
 /// A heap that can be read.
 struct KnownHeap {
+    pid: i32,
     memory: TargetMemory,
     layout: arenas::HeapLayout,
     bytes: u64,
@@ -122,12 +131,12 @@ fn find_heap(pid: i32) -> Result<KnownHeap, NotWalkable> {
         return Err(NotWalkable::UnknownLayout(pid));
     }
     let layout = arenas::find_layout(&memory, &modules).ok_or(NotWalkable::UnknownLayout(pid))?;
-    let bytes: u64 = arenas::heap_ranges(&memory, &layout).iter().map(|(range, _)| range.end - range.start).sum();
-    Ok(KnownHeap { memory, layout, bytes })
+    let bytes = arenas::bytes_of(&arenas::heap_ranges(&memory, &layout));
+    Ok(KnownHeap { pid, memory, layout, bytes })
 }
 
 fn copying_takes(bytes: u64) -> Duration {
-    COPY_PER_MIB * (bytes >> 20) as u32
+    COPY_PER_MIB.saturating_mul(u32::try_from(bytes >> 20).unwrap_or(u32::MAX))
 }
 
 /// For how long [`walk_heap`] would stop all threads now, about. Nothing is touched, and no thread stops.
@@ -137,64 +146,133 @@ pub fn estimate_walk(pid: i32) -> Result<Duration, NotWalkable> {
 
 /// Reads all blocks of a process's glibc heap. All threads are stopped for at most about `longest`; a heap for which that is not enough is refused.
 pub fn walk_heap(pid: i32, longest: Duration) -> Result<OlderBlocks, NotWalkable> {
-    let KnownHeap { memory, layout, bytes } = find_heap(pid)?;
+    walk(find_heap(pid)?, longest, None, Vec::new).map(|(found, _)| found)
+}
+
+/// The same for a process that is attached to, at an instant at which no thread is inside a hook: what the agent has recorded until then is complete. `look` runs at that
+/// instant, in a process that is a copy of this one, and its words are returned too.
+pub fn walk_heap_of_attached(
+    pid: i32,
+    longest: Duration,
+    look: impl Fn() -> Vec<u64>,
+) -> Result<(OlderBlocks, Vec<u64>), NotWalkable> {
+    let heap = find_heap(pid)?;
+    let space = AddressSpace::read(pid).map_err(|source| NotWalkable::Unreadable { pid, source })?;
+    let leftovers = Leftover::find_all(&heap.memory, &space);
+    let slots = leftovers.iter().find(|leftover| leftover.is_active(&heap.memory)).and_then(|one| one.slots(&space));
+    let slots = slots.ok_or(NotWalkable::NotStopped(pid))?;
+    walk(heap, longest, Some(slots), look)
+}
+
+/// What a worker answers first.
+mod answer {
+    pub(super) const FOUND: u8 = 0;
+    pub(super) const NOT_STOPPED: u8 = 1;
+    pub(super) const BROKEN: u8 = 2;
+    pub(super) const TOO_SLOW: u8 = 3;
+    pub(super) const NEVER_OUTSIDE: u8 = 4;
+}
+
+/// How often threads are stopped to find them all outside of hooks.
+const TRIES_OUTSIDE: u32 = 5;
+
+fn walk(
+    heap: KnownHeap,
+    longest: Duration,
+    slots: Option<u64>,
+    look: impl Fn() -> Vec<u64>,
+) -> Result<(OlderBlocks, Vec<u64>), NotWalkable> {
+    let KnownHeap { pid, memory, layout, bytes } = heap;
     let unreadable = |source| NotWalkable::Unreadable { pid, source };
     let estimate = copying_takes(bytes);
     if estimate > longest {
         return Err(NotWalkable::TooLarge { pid, bytes, estimate });
     }
-    let work = || {
-        let mut threads = match StoppedThreads::stop(pid, &memory, Duration::from_millis(100), &Steps::NONE) {
-            Ok(threads) => threads,
-            Err(StopFailure::TooLong { .. } | StopFailure::Failed(_)) => return vec![1],
+    // It may have grown since.
+    let most = bytes.saturating_mul(2).saturating_add(64 << 20);
+    let work = |go_on: &mut ThreadsGoOn<'_>| {
+        let Ok(mut threads) = StoppedThreads::stop(pid, &memory, Duration::from_millis(100), &Steps::NONE) else {
+            return vec![answer::NOT_STOPPED];
         };
-        let copy = arenas::HeapCopy::take(pid, &memory, &layout, Instant::now() + longest);
-        let at = monotonic_ns();
+        let deadline = Instant::now() + longest;
+        if let Some(slots) = slots
+            && threads.let_out(deadline, |registers| is_inside(&memory, slots, registers.fs_base)).is_err()
+        {
+            threads.release();
+            return vec![answer::NEVER_OUTSIDE];
+        }
+        let copy = arenas::HeapCopy::take(pid, &memory, &layout, most, deadline);
+        let (at, seen) = (monotonic_ns(), look());
         let pause = threads.release();
         drop(threads);
-        let mut answer = vec![0];
+        go_on.say();
         if copy.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
-            return vec![3];
+            return vec![answer::TOO_SLOW];
         }
         match copy.map_err(|_| 0).and_then(|copy| chunks::read(&copy)) {
-            Ok(found) => {
-                for word in [found.cached, pause.as_nanos() as u64, at, 0] {
-                    answer.extend(word.to_le_bytes());
-                }
-                for block in found.blocks {
-                    answer.extend(block.address.to_le_bytes());
-                    answer.extend(block.size.to_le_bytes());
-                }
-                answer
-            }
-            Err(address) => {
-                answer[0] = 2;
-                answer.extend(address.to_le_bytes());
-                answer
-            }
+            Ok(found) => encode(&found, pause, at, &seen),
+            Err(address) => std::iter::once(answer::BROKEN).chain(address.to_le_bytes()).collect(),
         }
     };
     let until = Instant::now() + Duration::from_secs(5);
+    let mut inside = 0;
     loop {
-        match run_in_worker(longest * 4 + Duration::from_secs(10), work).map_err(unreadable)? {
-            WorkerEnd::Answer(answer) if answer[0] == 0 => return Ok(decode(&answer[1..])),
-            WorkerEnd::Answer(answer) if answer[0] == 2 => {
-                return Err(NotWalkable::Broken { pid, address: crate::elf::u64_at(&answer, 1).unwrap_or(0) });
+        // While threads are stopped, nothing takes long but what a stopped thread would have to answer: then they go on.
+        let budgets = [longest * 2 + Duration::from_secs(1), longest * 4 + Duration::from_secs(60)];
+        match run_in_stages(budgets, work).map_err(unreadable)? {
+            WorkerEnd::Answer(words) if words[0] == answer::FOUND => return Ok(decode(&words[1..])),
+            WorkerEnd::Answer(words) if words[0] == answer::BROKEN => {
+                return Err(NotWalkable::Broken { pid, address: crate::elf::u64_at(&words, 1).unwrap_or(0) });
             }
-            WorkerEnd::Answer(answer) if answer[0] == 3 => return Err(NotWalkable::TooSlow { pid, longest }),
-            _ if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+            WorkerEnd::Answer(words) if words[0] == answer::TOO_SLOW => {
+                return Err(NotWalkable::TooSlow { pid, longest });
+            }
+            WorkerEnd::Answer(words) if words[0] == answer::NEVER_OUTSIDE && inside == TRIES_OUTSIDE => {
+                return Err(NotWalkable::AlwaysInside(pid));
+            }
+            // The program has not been held up for nothing for long.
+            WorkerEnd::Answer(words) if words[0] == answer::NEVER_OUTSIDE => {
+                inside += 1;
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            WorkerEnd::TooLong => return Err(NotWalkable::TooSlow { pid, longest }),
+            _ if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
             _ => return Err(NotWalkable::NotStopped(pid)),
         }
     }
 }
 
-fn decode(answer: &[u8]) -> OlderBlocks {
-    let word = |index: usize| crate::elf::u64_at(answer, index * 8).unwrap_or(0);
-    let blocks = (2..answer.len() / 16).map(|pair| OlderBlock { address: word(pair * 2), size: word(pair * 2 + 1) });
-    let (cached, pause, at) = (word(0), Duration::from_nanos(word(1)), word(2));
-    let mut found = OlderBlocks { blocks: blocks.collect(), cached, pause, at };
+/// Whether the thread with this thread pointer is inside a hook. If its slot cannot be read, it may be.
+fn is_inside(memory: &TargetMemory, slots: u64, pointer: u64) -> bool {
+    for distance in 0..SLOT_PROBES {
+        let slot = slots + (slot_home(pointer).wrapping_add(distance) & (THREAD_SLOTS - 1)) as u64 * SLOT_BYTES;
+        let Ok(words) = memory.read_vec(slot, 24) else { return true };
+        match crate::elf::u64_at(&words, 0) {
+            Some(0) => return false,
+            Some(owner) if owner == pointer => return crate::elf::u64_at(&words, 16) != Some(0),
+            _ => (),
+        }
+    }
+    false
+}
+
+fn encode(found: &OlderBlocks, pause: Duration, at: u64, seen: &[u64]) -> Vec<u8> {
+    let head = [found.cached, pause.as_nanos() as u64, at, seen.len() as u64];
+    let blocks = found.blocks.iter().flat_map(|block| [block.address, block.size]);
+    let words = head.into_iter().chain(seen.iter().copied()).chain(blocks);
+    std::iter::once(answer::FOUND).chain(words.flat_map(u64::to_le_bytes)).collect()
+}
+
+fn decode(answer: &[u8]) -> (OlderBlocks, Vec<u64>) {
+    let words: Vec<u64> = answer.chunks_exact(8).filter_map(|word| crate::elf::u64_at(word, 0)).collect();
+    let word = |index: usize| words.get(index).copied().unwrap_or(0);
+    let (seen, blocks) =
+        words.get(4..).unwrap_or_default().split_at((word(3) as usize).min(words.len().saturating_sub(4)));
+    let blocks = blocks.chunks_exact(2).map(|pair| OlderBlock { address: pair[0], size: pair[1] });
+    let pause = Duration::from_nanos(word(1));
+    let mut found = OlderBlocks { blocks: blocks.collect(), cached: word(0), pause, at: word(2) };
     found.blocks.sort_unstable();
-    found
+    (found, seen.to_vec())
 }
 
 fn monotonic_ns() -> u64 {

@@ -21,5 +21,7 @@ int main(int count, char **words) {
     pthread_barrier_init(&barrier, 0, threads + 1);
     for (long i = 0; i < threads; i++) pthread_create(&t, 0, build, (void *)i);
     for (int i = 0; i < 20000; i++) { void *p = malloc(i % 3000); if (i % 3) free(p); }
+    // Some have a mapping of their own, and begin later than that.
+    for (size_t alignment = 32; alignment <= 1 << 20; alignment *= 2) { void *p; if (posix_memalign(&p, alignment, alignment * 3) || posix_memalign(&p, alignment, 300000)) return 3; memset(p, 0x5a, 300000); }
     pthread_barrier_wait(&barrier); usleep(100000); write(1, "ready\n", 6); for (;;) pause();
 }

@@ -1,4 +1,4 @@
-// One thread in each kind of waiting. Prints what comes back although nothing has happened.
+// One thread in each kind of waiting, and a main thread that waits in vfork for some seconds after SIGUSR1. Prints what comes back although nothing has happened.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +42,8 @@ static sem_t started;
     X(waitpid_, waitpid(kid, 0, 0)) X(waitid_, waitid(P_PID, kid, &si, WEXITED)) X(io_getevents_, syscall(SYS_io_getevents, ctx, 1L, 1L, ie, 0L)) \
     X(inotify_, read(in, b, 4096)) X(eventfd_, read(ef, b, 8)) X(timerfd_, read(tf, b, 8)) X(signalfd_, read(sf, b, 128)) \
     X(futex_forever, syscall(SYS_futex, &word, FUTEX_WAIT, 0, 0, 0, 0)) X(futex_timed, syscall(SYS_futex, &word, FUTEX_WAIT, 0, &hour, 0, 0)) \
-    X(write_full, write(full[1], b, 4096)) X(send_timed, send(stuffed[0], b, 4096, 0))
+    X(write_full, write(full[1], b, 4096)) X(send_timed, send(stuffed[0], b, 4096, 0)) \
+    X(io_uring_, uring < 0 ? pause() : syscall(SYS_io_uring_enter, uring, 0, 1, 1 /* IORING_ENTER_GETEVENTS */, 0, 0))
 enum {
 #define NAME(name, call) K_##name,
     WAITS(NAME) KINDS
@@ -63,6 +64,7 @@ static void *wait_in(void *number) {
     int kid = 0; if ((kind == K_waitpid_ || kind == K_waitid_) && !(kid = fork())) { prctl(PR_SET_PDEATHSIG, SIGKILL); for (;;) pause(); }
     aio_context_t ctx = 0; struct io_event ie[1]; if (kind == K_io_getevents_) syscall(SYS_io_setup, 4, &ctx);
     int in = inotify_init(), ef = eventfd(0, 0), tf = timerfd_create(CLOCK_MONOTONIC, 0), sf = signalfd(-1, &set, 0); struct itimerspec it = {.it_value = {3600, 0}}; timerfd_settime(tf, 0, &it, 0);
+    char parameters[120] = {0}; int uring = kind == K_io_uring_ ? syscall(SYS_io_uring_setup, 4, parameters) : -1;
     sem_post(&started);
     long r = 0; const char *name = "?"; errno = 0;
     switch (kind) {
@@ -74,6 +76,8 @@ static void *wait_in(void *number) {
     if (mq >= 0) msgctl(mq, IPC_RMID, 0);
     for (;;) sleep(3600);
 }
+static volatile int is_asked;
+static void has_come(int signal) { is_asked = 1; }
 int main(int count, char **words) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     pthread_attr_t a; pthread_attr_init(&a); pthread_attr_setstacksize(&a, 131072); pthread_t t; sem_init(&started, 0, 0);
@@ -81,6 +85,10 @@ int main(int count, char **words) {
     if (count > 1) { dprintf(1, "ready %d\n", KINDS); wait_in((void *)atol(words[1])); }
     for (long k = 0; k < KINDS; k++) if (pthread_create(&t, &a, wait_in, (void *)k)) return 4;
     for (long k = 0; k < KINDS; k++) while (sem_wait(&started)) {}
+    signal(SIGUSR1, has_come);
     usleep(300000); dprintf(1, "ready %d\n", KINDS);
+    while (!is_asked) usleep(1000);
+    // Until the child ends, this thread cannot stop.
+    pid_t child = vfork(); if (!child) { syscall(SYS_nanosleep, &(struct timespec){3, 0}, 0); _exit(0); }
     for (;;) sleep(3600);
 }

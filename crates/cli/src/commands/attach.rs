@@ -1,5 +1,8 @@
 //! `highwater attach`: the live table of a process that runs already.
 
+mod older;
+
+use super::record::parse_pause;
 use super::run::make_sure_of_a_collector;
 use crate::attaching::{self, AttachedProcess};
 use crate::failure::Failure;
@@ -12,9 +15,11 @@ use highwater_attach::{AttachPlan, NotWalkable, estimate_walk};
 use highwater_collector::CollectorClient;
 use highwater_collector::protocol::{ProcessState, Which};
 use highwater_formats::json;
+use highwater_model::Nanos;
 use highwater_shm::attach_v1::{AttachLayout, FLAG_CONTENTS, FLAG_LIVE, FLAG_NO_ARGS};
 use highwater_shm::session_v1::Capacity;
 use highwater_shm::table_v1::TableCapacity;
+use older::{OlderFound, estimate_in_words};
 use serde_json::{Value, json};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -28,8 +33,8 @@ use std::time::Duration;
   highwater attach --pid 4711 --sample 512KiB   estimates, for less time
   highwater detach --pid 4711                   leaves the process as it was
 
-No library is loaded into the process and no function of it is called. Its threads are stopped once, for some tenths of a millisecond. Blocks from \
-before are in no figure. A collector is started if none listens; if it ends, recording ends after 10 seconds and the process goes on.")]
+No library is loaded into the process and no function of it is called. Its threads are stopped for some tenths of a millisecond, and once more while \
+glibc's heap is read for blocks from before. A collector is started if none listens; if it ends, recording ends after 10 seconds and the process goes on.")]
 pub struct Attach {
     #[command(flatten)]
     choice: ProcessChoice,
@@ -39,6 +44,9 @@ pub struct Attach {
     /// The same as a rate: the chance of each word of 8 bytes to be a sample, as OCaml's memtrace has it (1e-4: one for each 80 KB)
     #[arg(long, value_name = "RATE", conflicts_with = "sample", value_parser = parse_sample_rate)]
     sample_rate: Option<u64>,
+    /// The longest that threads may be stopped while blocks from before are read; 0 leaves these blocks unknown
+    #[arg(long, value_name = "TIME", value_parser = parse_pause, default_value = "50ms")]
+    pause: Nanos,
     /// Say what would be done, or why it cannot be: nothing in the process is touched, and no thread stops
     #[arg(long)]
     dry_run: bool,
@@ -90,7 +98,11 @@ impl Attach {
             }
             return Err(Failure::fault(format_args!("process {pid} was detached again: {problem}")));
         }
-        self.tell_of_new(pid, &attached, is_attached, output)
+        let older = match self.sample_rate.unwrap_or(self.sample) {
+            0 => OlderFound::read(pid, &attached, self.pause, &socket),
+            _ => OlderFound::Unknown("a sample does not show when they are freed".to_owned()),
+        };
+        self.tell_of_new(pid, &attached, &older, is_attached, output)
     }
 
     fn attach(&self, pid: u32, replace: bool) -> Result<AttachedProcess, Failure> {
@@ -111,6 +123,7 @@ impl Attach {
         &self,
         pid: u32,
         attached: &AttachedProcess,
+        older: &OlderFound,
         replaced: bool,
         output: &mut Output,
     ) -> Result<(), Failure> {
@@ -126,6 +139,7 @@ impl Attach {
                 "threads": stop.threads,
                 "pause_ns": nanoseconds(stop.pause),
                 "borrowed_ns": nanoseconds(attached.attached.borrowed),
+                "older_blocks": older.as_json(),
             }));
         }
         output.line(&attached.in_words())?;
@@ -133,9 +147,10 @@ impl Attach {
             output.line("an earlier attach had lost its collector, and was ended")?;
         }
         let socket = self.socket.to_repeat();
-        output.line("blocks from before are in no figure; 'highwater record --pid' can read them")?;
+        output.line(&older.in_words())?;
+        let since = if matches!(older, OlderFound::Known(..)) { "" } else { " since" };
         output.line(&format!(
-            "'highwater snapshot --pid {pid}{socket}' shows what it holds since; 'highwater detach --pid {pid}{socket}' ends this"
+            "'highwater snapshot --pid {pid}{socket}' shows what it holds{since}; 'highwater detach --pid {pid}{socket}' ends this"
         ))
     }
 
@@ -176,7 +191,7 @@ impl Attach {
         }
         let stopped = attaching::milliseconds(pause);
         output.line(&format!("  stop     {threads}, once, for about {stopped} on a quiet machine"))?;
-        output.line(&format!("  before   {}", older_in_words(&older)))?;
+        output.line(&format!("  before   {}", estimate_in_words(&older)))?;
         if plan.is_filtered() {
             output.line("  seccomp  it has a filter, which is read when a thread stops; if it forbids a call, attaching is refused")?;
         }
@@ -194,18 +209,6 @@ fn functions_in_words(functions: &[&str]) -> String {
         .then(|| counted(operators.len() as u64, "form") + " of operator new and delete")
         .into_iter();
     others.into_iter().map(str::to_owned).chain(operators).collect::<Vec<_>>().join(", ")
-}
-
-fn older_in_words(older: &Result<Duration, NotWalkable>) -> String {
-    match older {
-        Ok(pause) => format!(
-            "its heap could be read by 'highwater record --pid', in a stop of about {}; 'attach' leaves out blocks from before",
-            attaching::milliseconds(*pause)
-        ),
-        Err(problem) => {
-            format!("blocks from before are left out; 'highwater record --pid' could not read them: {problem}")
-        }
-    }
 }
 
 fn plan_as_json(plan: &AttachPlan, older: &Result<Duration, NotWalkable>) -> Value {

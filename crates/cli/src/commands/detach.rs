@@ -35,8 +35,8 @@ impl Detach {
             return Err(Failure::Usage("which process to detach from? Name it with --pid or --name".to_owned()));
         }
         let pid = self.choice.outside()?;
-        // What cannot be detached stays known.
-        if attaching::plan(pid)?.has_leftover() {
+        // What cannot be detached stays known. Not by a plan: a process that could not be attached to any more can be detached from.
+        if attaching::has_leftover(pid)? {
             self.tell_collector(pid)?;
         }
         let detached = attaching::detach(pid).map_err(Failure::fault)?;

@@ -2,6 +2,8 @@
 
 mod attached;
 
+pub(crate) use attached::parse_pause;
+
 use crate::budgets::incomplete::Incomplete;
 use crate::budgets::{BudgetArgs, Limits, text as budget_text};
 use crate::commands::connect::{cannot_connect, wait_for as wait_for_listener};
@@ -81,7 +83,7 @@ pub struct Record {
     #[command(flatten)]
     process: ProcessChoice,
     /// With --pid: the longest that threads may be stopped while blocks from before are read; 0 leaves these blocks unknown
-    #[arg(long, value_name = "TIME", value_parser = attached::parse_pause, default_value = "50ms", requires = "ProcessChoice")]
+    #[arg(long, value_name = "TIME", value_parser = parse_pause, default_value = "50ms", requires = "ProcessChoice")]
     pause: Nanos,
     /// When the recorder falls behind, drop events (and count them) instead of letting the program wait
     #[arg(long)]

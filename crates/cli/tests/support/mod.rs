@@ -1,6 +1,7 @@
 //! Runs the real command on files made for the test.
 #![allow(dead_code, missing_docs, reason = "each test file uses its part")]
 
+pub mod attachable;
 pub mod c_library;
 pub mod fake_collector;
 pub mod live;

@@ -59,7 +59,7 @@ fn record(allocator: Allocator, mode: AgentMode, block: BlockPointer, size: usiz
 fn forget(allocator: Allocator, mode: AgentMode, block: BlockPointer, from: Caller) -> bool {
     if mode == AgentMode::Exact {
         if !agent::freeing_known_by(block, from) {
-            injected::count_unknown_free(allocator.usable_size(block, 0));
+            injected::note_unknown_free(block, allocator.usable_size(block, 0));
         }
         return false;
     }
@@ -210,10 +210,14 @@ fn realloc_exact(
         record(allocator, AgentMode::Exact, new, 0, from);
         return new;
     }
+    // Asked before: afterwards the block may be another thread's.
+    let held = if injected::has_table() { allocator.usable_size(block, 0) } else { 0 };
     let begun = agent::reallocating(block);
     let new = real();
     if !new.is_null() {
-        agent::reallocated(block, new, size, allocator.usable_size(new, size), begun, from);
+        if !agent::reallocated(block, new, size, allocator.usable_size(new, size), begun, from) {
+            injected::note_unknown_free(block, held);
+        }
     } else if begun {
         agent::reallocated(block, new, size, 0, begun, from);
     }

@@ -5,14 +5,12 @@ use super::ProcessRecording;
 use crate::record::{RecordedBlock, RingRecord};
 use crate::rings::RecordSink;
 use highwater_model::{Event, EventKind, FrameText, Nanos, Placement, StackId, TagId, ThreadId, Weight};
-use highwater_session::{Stamps, monotonic_ns};
+use highwater_session::{BEFORE_ATTACH, BEFORE_ATTACH_THREAD, Stamps, monotonic_ns};
 use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-/// The name in place of a stack.
-pub const BEFORE_ATTACH: &str = "[allocated before attach]";
 /// The number of records that wait at most: 200 MB. A program that writes more while its heap is read is recorded without its older blocks.
 const MOST_HELD: usize = 4 << 20;
 /// The number of events that are written before rings are read again.
@@ -87,7 +85,7 @@ impl ProcessRecording {
         let known = held.addresses_until(Nanos(self.stamps.now().0.saturating_sub(ago)), &self.stamps);
         let stack = self.catalog.intern_stack(&[FrameText { function: BEFORE_ATTACH, ..FrameText::default() }]);
         self.older_stack = Some(stack);
-        self.catalog.name_thread(ThreadId::UNKNOWN, "[before attach]");
+        self.catalog.name_thread(ThreadId::UNKNOWN, BEFORE_ATTACH_THREAD);
         let (mut count, mut bytes) = (0, 0u64);
         self.held = Some(held);
         for (address, size) in heap.filter(|(address, _)| !known.contains(address)) {

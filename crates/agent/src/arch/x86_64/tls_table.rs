@@ -7,7 +7,7 @@ use super::thread_pointer::half_word_at;
 pub use super::thread_pointer::thread_pointer;
 use crate::{injected, sys};
 use core::sync::atomic::Ordering;
-use highwater_shm::attach_v1::{THREAD_SLOTS, THREADS, ThreadSlot};
+use highwater_shm::attach_v1::{SLOT_PROBES, THREAD_SLOTS, THREADS, ThreadSlot, slot_home};
 
 /// The places of the words in a slot.
 const THREAD: usize = 0;
@@ -17,8 +17,6 @@ const TASK: usize = 2;
 const ASKED_ID: usize = 3;
 /// Value of the thread's word that means: never records.
 const NEVER: u64 = 1;
-/// The number of slots in a row in which a thread pointer can be.
-const MOST_PROBES: usize = 64;
 /// If the C library's place for the thread's number is not known, the kernel is asked once in this number of calls: a power of two.
 const CALLS_BETWEEN_QUESTIONS: u64 = 256;
 
@@ -29,7 +27,7 @@ pub fn slot() -> Option<&'static ThreadSlot> {
     let offset = injected::header().thread_id_offset;
     // SAFETY: the attacher has found out that the C library has the thread's number there.
     let id = if offset == 0 { 0 } else { u64::from(unsafe { half_word_at(offset) }) };
-    let slot = slot_at(home(pointer));
+    let slot = slot_at(slot_home(pointer));
     if slot.pointer.load(Ordering::Relaxed) == pointer && slot.id.load(Ordering::Relaxed) == id {
         return Some(slot);
     }
@@ -43,15 +41,10 @@ fn slot_at(index: usize) -> &'static ThreadSlot {
     unsafe { &*table.add(index & (THREAD_SLOTS - 1)) }
 }
 
-#[inline(always)]
-fn home(pointer: u64) -> usize {
-    ((pointer >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - THREAD_SLOTS.ilog2())) as usize
-}
-
 #[cold]
 #[inline(never)]
 fn find_or_claim(pointer: u64, id: u64) -> Option<&'static ThreadSlot> {
-    let slots = || (0..MOST_PROBES).map(|distance| slot_at(home(pointer).wrapping_add(distance)));
+    let slots = || (0..SLOT_PROBES).map(|distance| slot_at(slot_home(pointer).wrapping_add(distance)));
     for slot in slots() {
         let mut owner = slot.pointer.load(Ordering::Relaxed);
         if owner == 0 {

@@ -187,13 +187,7 @@ fn take_older(recorder: &mut Recorder, read: Result<OlderBlocks, NotWalkable>) {
         }
         Err(error) => {
             without_older(recorder, &error);
-            let permitted = match &error {
-                NotWalkable::TooLarge { estimate, .. } => Some(*estimate * 3 / 2),
-                NotWalkable::TooSlow { longest, .. } => Some(*longest * 4),
-                _ => None,
-            };
-            let more = permitted
-                .map_or_else(String::new, |time| format!("; '--pause {}ms' permits more", time.as_millis() + 1));
+            let more = attaching::longer_pause(&error);
             say(&format!("blocks from before are not known: {error}{more}"));
         }
     }
@@ -231,7 +225,7 @@ fn program_of(pid: u32) -> PathBuf {
 }
 
 /// How long threads may be stopped while older blocks are read; 0 leaves them unknown.
-pub(super) fn parse_pause(text: &str) -> Result<Nanos, String> {
+pub(crate) fn parse_pause(text: &str) -> Result<Nanos, String> {
     match text {
         "0" | "off" => Ok(Nanos(0)),
         _ => super::parse_time(text),
