@@ -261,19 +261,26 @@ fn parts_of_one_name_are_each_judged() {
 }
 
 #[test]
-fn resident_memory_that_was_not_read_is_not_kept_in_a_child_either() {
+fn a_child_that_ended_before_its_resident_memory_was_read_is_left_out_but_not_the_program() {
     let place = in_the_kitchen();
-    std::fs::create_dir(place.file("kitchen.children")).unwrap();
-    let mut child: Vec<Value> = kitchen().into_iter().filter(|event| event["event"] != "gauge").collect();
-    child[0]["program"] = "dishwasher".into();
-    place.import("kitchen.children/8-dishwasher.hw", &child);
-    let (code, budget) = verdict(&place, "kitchen.hw --max-rss 1GiB");
-    let outcomes: Vec<&Value> =
-        budget["processes"].as_array().unwrap().iter().map(|process| &process["checks"][0]["outcome"]).collect();
-    assert_eq!((code, outcomes), (1, vec![&json!("kept"), &json!("not-known")]), "{budget}");
-    // Limits by name leave the child out.
-    place.write("highwater.toml", "[budget.programs.kitchen]\nmax-rss = \"1 GiB\"\n");
-    assert_eq!(verdict(&place, "kitchen.hw --budget highwater.toml").0, 0);
+    let mut without: Vec<Value> = kitchen().into_iter().filter(|event| event["event"] != "gauge").collect();
+    place.import("dry.hw", &without);
+    without[0]["program"] = "dishwasher".into();
+    for (folder, child) in [("kitchen.children", &without), ("dry.children", &kitchen())] {
+        std::fs::create_dir(place.file(folder)).unwrap();
+        place.import(&format!("{folder}/8-child.hw"), child);
+    }
+    let outcomes = |arguments: &str| {
+        let (code, budget) = verdict(&place, arguments);
+        let processes = budget["processes"].as_array().unwrap().iter();
+        let of = |process: &Value| process["checks"][0]["outcome"].as_str().unwrap().to_owned();
+        (code, processes.map(of).collect::<Vec<String>>())
+    };
+    assert_eq!(outcomes("kitchen.hw --max-rss 1GiB"), (0, vec!["kept".to_owned()]));
+    assert_eq!(outcomes("dry.hw --max-rss 1GiB"), (1, vec!["not-known".to_owned(), "kept".to_owned()]));
+    // A program that is named has its own limit.
+    place.write("highwater.toml", "[budget.programs.dishwasher]\nmax-rss = \"1 GiB\"\n");
+    assert_eq!(outcomes("kitchen.hw --budget highwater.toml"), (1, vec!["not-known".to_owned()]));
 }
 
 #[test]

@@ -344,15 +344,17 @@ impl Limits {
 }
 
 impl Verdict {
-    /// Leaves limits out of processes that never came to their part, if another process did.
+    /// Leaves limits out of processes that never came to their part, if another process did; and out of children that ended before their resident memory was read:
+    /// a test suite starts many, and each would be a false alarm.
     fn leave_out_absent(&mut self) {
         let every = |process: &JudgedProcess| -> Vec<_> {
             process.checks.iter().filter(|one| !one.checked.is_absent).map(|one| one.key.clone()).collect()
         };
         let mut known: BTreeSet<_> = self.processes.iter().flat_map(every).collect();
-        for process in &mut self.processes {
+        for (number, process) in self.processes.iter_mut().enumerate() {
             // Where no process came to it, the first one says so.
-            process.checks.retain(|one| !one.checked.is_absent || known.insert(one.key.clone()));
+            let is_due = |one: &JudgedLimit| number == 0 && one.checked.limit == LimitKind::Rss;
+            process.checks.retain(|one| !one.checked.is_absent || is_due(one) || known.insert(one.key.clone()));
         }
         self.processes.retain(|process| !process.checks.is_empty());
     }

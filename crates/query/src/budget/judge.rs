@@ -88,7 +88,7 @@ pub struct CheckedLimit {
     /// Why the figure is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// True if that is because the process never came to the part.
+    /// True if that is because the process never came to the part, or ended before its resident memory was read.
     #[serde(skip)]
     pub is_absent: bool,
     /// True if the figure is an estimate, made of samples.
@@ -389,9 +389,9 @@ impl<'a, 'w> Judge<'a, 'w> {
         let of_kernel = breakdowns.map(|one| (one.process.rss_peak.max(one.process.rss), one.at));
         let highest = of_gauges.chain(of_kernel).max_by_key(|(bytes, at)| (*bytes, Reverse(*at)));
         let (bytes, at) = highest.ok_or_else(|| {
-            QueryError::failed(
-                "its resident memory was not read: 'highwater record' reads it unless '--rss-every off' is given, and not of processes that end at once; \
-                 [budget.programs.NAME] limits only programs that run longer",
+            Unknown::Absent(
+                "its resident memory was not read: 'highwater record' reads it unless '--rss-every off' is given, and not of processes that end at once"
+                    .to_owned(),
             )
         })?;
         let live = self.live(history.moment_at(at), &[])?;
