@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 
-# Goals: part of a core for so many processes at one slot a minute, and memory that is flat but for noise.
+# Goals: part of a core for 100 processes at one slot a minute, and memory that is flat but for noise.
 GOAL_PROCESSES, MOST_SHARE, MOST_GROWTH = 100, 0.01, 4
 
 
