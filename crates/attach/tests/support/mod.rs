@@ -300,7 +300,7 @@ pub fn changed_bytes(pid: i32) -> usize {
 pub fn our_mappings(pid: i32) -> Vec<String> {
     let text = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     text.lines()
-        .filter(|line| line.contains("highwater") || line.contains("xp 00000000 00:00 0") && !line.contains('['))
+        .filter(|line| line.contains("/memfd:highwater") || line.contains("xp 00000000 00:00 0") && !line.contains('['))
         .map(str::to_owned)
         .collect()
 }
