@@ -279,21 +279,30 @@ func main() {
 }
 
 /// It runs for too short a time to take a snapshot of it. Its memory grows until it ends, so the largest of many readings is close to the last.
+/// A reader that got no processor near the end knows too little, and tries again.
 #[test]
 fn java_that_prints_its_version_has_the_kernels_peak() {
-    let place = Place::new();
-    let mut command = record(&place, &["--no-children"], "java");
-    let mut recorder = command.arg("-version").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let mut data = 0;
-    while recorder.try_wait().unwrap().is_none() {
-        data = data.max(child_of(recorder.id()).and_then(|pid| status(pid, "VmData")).unwrap_or(0));
+    const TRIES: usize = 8;
+    let mut about = String::new();
+    for _ in 0..TRIES {
+        let place = Place::new();
+        let mut command = record(&place, &["--no-children"], "java");
+        let mut recorder = command.arg("-version").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut data = 0;
+        while recorder.try_wait().unwrap().is_none() {
+            data = data.max(child_of(recorder.id()).and_then(|pid| status(pid, "VmData")).unwrap_or(0));
+        }
+        let peak = place.json("report recording.hw --at peak");
+        let live = peak["totals"]["live_bytes"].as_u64().unwrap();
+        about = format!("live {live}, VmData {data}, {}", peak["source"]);
+        // Reserved: several GiB on a machine with some.
+        assert!(peak["source"]["reserved_bytes"].as_u64().unwrap() > live, "{about}");
+        assert!(live >= data / 2, "{about}");
+        if live <= data + data / 20 + MIB {
+            return;
+        }
     }
-    let peak = place.json("report recording.hw --at peak");
-    let live = peak["totals"]["live_bytes"].as_u64().unwrap();
-    let about = format!("live {live}, VmData {data}, {}", peak["source"]);
-    assert!(live <= data + data / 20 + MIB && live >= data / 2, "{about}");
-    // Reserved: several GiB on a machine with some.
-    assert!(peak["source"]["reserved_bytes"].as_u64().unwrap() > live, "{about}");
+    panic!("{about}");
 }
 
 /// The child of a process that runs java.
