@@ -29,6 +29,9 @@ pub enum Immovable {
     /// Another function may begin in the bytes that are to be overwritten.
     #[error("it is too short")]
     Short,
+    /// A write that crosses a page is two writes, and the attacher may die between them.
+    #[error("its first instructions lie on two pages")]
+    CrossesPage,
     /// A displacement of 32 bits does not reach from the new place.
     #[error("it refers to addresses that are too far away")]
     TooFar,
@@ -88,6 +91,12 @@ fn undo_of(instruction: &Instruction, arguments: usize) -> Option<u32> {
     }
 }
 
+/// Whether a jump at this offset of a function lies on two pages. The kernel copies page by page: an attacher that is killed after the first would leave half a jump.
+fn crosses_page(entry: u64, skip: usize) -> bool {
+    const PAGE: u64 = 4096;
+    entry.wrapping_add(skip as u64) % PAGE > PAGE - JUMP_BYTES as u64
+}
+
 /// Moves the first instructions of the function at `entry`, whose bytes are `code`, to `target`. `size` is how long the function is; `code` may be longer.
 pub(crate) fn relocate(
     entry: u64,
@@ -98,7 +107,8 @@ pub(crate) fn relocate(
 ) -> Result<MovedStart, Immovable> {
     let first = Instruction::decode(code).ok_or(Immovable::Undecodable(0))?;
     let (skip, undo) = match undo_of(&first, arguments) {
-        Some(undo) if size >= first.length + JUMP_BYTES => (first.length, undo),
+        Some(undo) if size >= first.length + JUMP_BYTES && !crosses_page(entry, first.length) => (first.length, undo),
+        _ if crosses_page(entry, 0) => return Err(Immovable::CrossesPage),
         _ => (0, 0),
     };
     let end = skip + JUMP_BYTES;
@@ -236,6 +246,23 @@ mod tests {
         let code = [0x48, 0x89, 0xfa, 0x48, 0x8b, 0x07, 0x31, 0xc0];
         assert_eq!(moved(&code, 1).unwrap().0, 3);
         assert_eq!(moved(&code, 3).unwrap().0, 0);
+    }
+
+    #[test]
+    fn no_jump_lies_on_two_pages() {
+        // push %r12; push %rbp; sub $0x18,%rsp; then nop
+        let mut code = vec![0x41, 0x54, 0x55, 0x48, 0x83, 0xec, 0x18];
+        code.extend([0x90; 32]);
+        let skip =
+            |offset: u64| relocate((ENTRY & !0xfff) + offset, code.len(), &code, TARGET, 1).map(|moved| moved.skip);
+        assert_eq!(skip(0xff9), Ok(2), "its last byte is the page's last");
+        assert_eq!(skip(0xffa), Ok(0), "the entry itself is on one page");
+        assert_eq!(skip(0xffb), Ok(0));
+        for offset in 0xffc..0xffe {
+            assert_eq!(skip(offset), Err(Immovable::CrossesPage), "{offset:x}");
+        }
+        assert_eq!(skip(0xffe), Ok(2), "the first instruction ends with the page");
+        assert_eq!(skip(0xfff), Ok(2));
     }
 
     #[test]
