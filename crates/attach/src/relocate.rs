@@ -1,7 +1,7 @@
 //! Moving the first instructions of a function, so that a jump can stand in their place.
 //!
-//! The jump stands *behind* the first instruction if that can be undone: a probe of the kernel on the entry runs the first instruction of the file elsewhere and goes
-//! on behind it. With the jump on the entry the program would die of such a probe; behind it both work, whichever comes first.
+//! The jump stands *after* the first instruction if that can be undone: a probe of the kernel on the entry runs the first instruction of the file elsewhere and goes
+//! on after it. With the jump on the entry the program would die of such a probe; after it both work, whichever comes first.
 
 use crate::decode::{Instruction, OpcodeMap};
 
@@ -32,7 +32,7 @@ pub enum Immovable {
     /// A write that crosses a page is two writes, and the attacher may die between them.
     #[error("its first instructions lie on two pages")]
     CrossesPage,
-    /// A displacement of 32 bits does not reach from the new place.
+    /// A displacement of 32 bits does not reach from the new address.
     #[error("it refers to addresses that are too far away")]
     TooFar,
 }
@@ -112,7 +112,7 @@ pub(crate) fn relocate(
         _ => (0, 0),
     };
     let end = skip + JUMP_BYTES;
-    // A branch to the place of the jump itself is one to the hook, once more: also wrong, except to the entry.
+    // A branch to the jump itself is one to the hook, once more: also wrong, except to the entry.
     let overwritten = |address: u64| {
         let offset = address.wrapping_sub(entry);
         offset >= skip.max(1) as u64 && offset < end as u64
@@ -292,7 +292,7 @@ mod tests {
             moved(&[0x53, 0x90, 0x90, 0x90, 0x90, 0x90, 0x48, 0x89, 0xfb, 0xeb, 0xf7], 1),
             Err(Immovable::BranchesBack)
         );
-        // xor %eax,%eax; ret, and another function behind it.
+        // xor %eax,%eax; ret, and another function after it.
         assert_eq!(
             relocate(ENTRY, 3, &[0x31, 0xc0, 0xc3, 0x48, 0x89, 0xf8, 0xc3, 0x90], TARGET, 1),
             Err(Immovable::Short)
