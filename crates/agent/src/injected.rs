@@ -5,6 +5,8 @@
 //! `_dl_find_object`, which takes no lock, and the kernel's clock. [`attach_v1`](highwater_shm::attach_v1) is the agreement.
 //!
 //! A hook begins with [`enter`]. The calls that an allocator makes to itself come to hooks as well: they find that the thread is inside, and pass on.
+//!
+//! Few system calls are made, and `attach` asks the program's seccomp filters about each before it hooks anything (`attach/src/seccomp.rs` lists them).
 
 use crate::config::Config;
 use crate::session::{self, AgentMode};
@@ -12,8 +14,8 @@ use crate::{clock, modules, tls};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use highwater_shm::attach_v1::{
-    AttachHeader, AttachPage, ENDED_BY_READER, ENDED_NO_READER, FLAG_CONTENTS, FLAG_COUNTER, FLAG_FREE_STACKS,
-    FLAG_LIVE, FLAG_NO_ARGS, ThreadSlot, UNKNOWN_FREES, UnknownFreeLog,
+    AttachHeader, AttachPage, ENDED_BY_FILTER, ENDED_BY_READER, ENDED_NO_READER, FLAG_CONTENTS, FLAG_COUNTER,
+    FLAG_FREE_STACKS, FLAG_LIVE, FLAG_NO_ARGS, PASSING, RECORDING, ThreadSlot, UNKNOWN_FREES, UnknownFreeLog,
 };
 
 /// A thread looks at the reader's words once in this number of hooked calls: a power of two.
@@ -69,20 +71,47 @@ pub fn own_code() -> (core::ops::Range<u64>, u64) {
     (start..end, tables)
 }
 
-/// The calling thread is in a hook, until this is dropped.
-pub struct Inside(&'static ThreadSlot);
+/// A frame of the image on the calling thread's stack, until this is dropped: it is counted, since the image must stay mapped for as long as there is one. A real
+/// function that is called below a frame must be called while this lives.
+pub struct Frame(FrameKind);
 
-/// The calling thread enters a hook. `None` if it is in one already, or has no slot: then the call is only passed on.
+enum FrameKind {
+    /// Hooks record, or pass on, and the calls that the real function makes are passed on.
+    Recording(&'static ThreadSlot),
+    /// Calls that the real function makes are recorded.
+    Passing(&'static ThreadSlot),
+    /// The thread has a frame that is counted.
+    Nested,
+    /// The thread has no slot.
+    Unslotted,
+}
+
+impl Frame {
+    /// Whether the call is the program's own, in a thread with a slot: it may be recorded.
+    #[inline(always)]
+    pub fn may_record(&self) -> bool {
+        matches!(self.0, FrameKind::Recording(_))
+    }
+
+    #[inline(always)]
+    fn unslotted() -> Self {
+        page().unslotted_frames.fetch_add(1, Ordering::Relaxed);
+        Self(FrameKind::Unslotted)
+    }
+}
+
+/// The calling thread enters a hook.
 #[inline(always)]
-pub fn enter() -> Option<Inside> {
+pub fn enter() -> Frame {
     let Some(slot) = tls::slot() else {
         page().unslotted.fetch_add(1, Ordering::Relaxed);
-        return None;
+        return Frame::unslotted();
     };
-    if slot.depth.load(Ordering::Relaxed) != 0 {
-        return None;
+    let depth = slot.depth.load(Ordering::Relaxed);
+    if depth & RECORDING != 0 {
+        return Frame(FrameKind::Nested);
     }
-    slot.depth.store(1, Ordering::Relaxed);
+    slot.depth.store(depth | 1, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
     let calls = slot.calls.load(Ordering::Relaxed).wrapping_add(1);
     slot.calls.store(calls, Ordering::Relaxed);
@@ -90,15 +119,44 @@ pub fn enter() -> Option<Inside> {
     if calls.is_multiple_of(CALLS_BETWEEN_LOOKS) {
         look_at_reader();
     }
-    Some(Inside(slot))
+    Frame(FrameKind::Recording(slot))
 }
 
-impl Drop for Inside {
+/// The calling thread calls a real function under which the program's calls are recorded.
+pub fn pass() -> Frame {
+    let Some(slot) = tls::slot() else { return Frame::unslotted() };
+    slot.depth.store(slot.depth.load(Ordering::Relaxed) + PASSING, Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst);
+    Frame(FrameKind::Passing(slot))
+}
+
+impl Drop for Frame {
     #[inline(always)]
     fn drop(&mut self) {
         compiler_fence(Ordering::SeqCst);
-        self.0.depth.store(0, Ordering::Relaxed);
+        match self.0 {
+            FrameKind::Recording(slot) => {
+                slot.depth.store(slot.depth.load(Ordering::Relaxed) & !RECORDING, Ordering::Relaxed)
+            }
+            FrameKind::Passing(slot) => {
+                slot.depth.store(slot.depth.load(Ordering::Relaxed).wrapping_sub(PASSING), Ordering::Relaxed)
+            }
+            FrameKind::Nested => (),
+            FrameKind::Unslotted => {
+                page().unslotted_frames.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
     }
+}
+
+/// The program is about to install a seccomp filter, which may kill it for a call of ours. The agent ends: it makes no system call from then on.
+#[cold]
+pub fn end_before_filter() {
+    if session::mode() == AgentMode::Off {
+        return;
+    }
+    page().ended.store(ENDED_BY_FILTER, Ordering::Relaxed);
+    session::end_before_filter();
 }
 
 /// Ends recording if the reader is gone or asks for it, and finds out about modules that were unloaded.

@@ -69,7 +69,7 @@ fn is_glibc(module: &TargetModule) -> bool {
 fn is_go(pid: i32, symbols: Option<&SymbolTable>) -> bool {
     let named = symbols.is_some_and(|symbols| !symbols.find(0, &["runtime.main", "runtime.mallocgc"]).is_empty());
     named
-        || std::fs::read(format!("/proc/{pid}/exe"))
+        || std::fs::read(format!("{}/exe", crate::look::living_folder(pid)))
             .is_ok_and(|file| has(&file, b".go.buildinfo\0") || has(&file, b".gopclntab\0"))
 }
 
@@ -104,5 +104,5 @@ pub(crate) fn is_preloaded(modules: &[TargetModule]) -> bool {
 
 /// Whether a function gives or takes blocks. The others only tell the agent more.
 pub(crate) fn is_needed(function: usize) -> bool {
-    function != FunctionIndex::Dlclose as usize
+    function < FunctionIndex::Dlclose as usize
 }

@@ -5,7 +5,7 @@ use crate::error::AttachError;
 use crate::holes::hole_near;
 use crate::hooks::{ISLAND_BYTES, plan_hooks};
 use crate::leftover::Leftover;
-use crate::look::TaskStatus;
+use crate::look::{TaskStatus, living_folder, living_thread};
 use crate::patch::{Change, DEFAULT_STOP_BUDGET, StopReport, change_functions, wipe_left_scripts};
 use crate::plain::{bytes_of, from_bytes};
 use crate::plan::AttachPlan;
@@ -16,11 +16,14 @@ use highwater_shm::attach_v1::{
     Implementation, MODE_BEGIN, MODE_OFF, MOST_HOOKS, OBJECT_NAME, VERSION,
 };
 use rustix::fs::SealFlags;
+use rustix::process::{PidfdFlags, PidfdGetfdFlags};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::mem::offset_of;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long the script may take until it waits for us, and until it has ended. Longer than the thread itself waits.
@@ -48,9 +51,17 @@ impl AttachOptions {
     }
 }
 
+/// The agent's image, and where a script has mapped it.
+#[derive(Clone, Copy)]
+struct MappedImage<'a> {
+    head: &'a ImageHead,
+    bytes: &'a [u8],
+    base: u64,
+}
+
 /// What a script has left when it had ended.
 #[derive(Debug, Default)]
-struct MetScript {
+struct ScriptOutcome {
     has_ended: bool,
     /// Where the object is mapped.
     shared: u64,
@@ -60,7 +71,7 @@ struct MetScript {
     away: Duration,
 }
 
-impl MetScript {
+impl ScriptOutcome {
     fn note_end(&mut self, request: &MappingRequest, islands: &[i64], shared: i64, away: Duration) {
         let wanted = request.islands.iter().zip(islands);
         let made = wanted.filter(|&(&wanted, &got)| got.cast_unsigned() == wanted);
@@ -102,7 +113,7 @@ impl AttachPlan {
     ) -> Result<Attached, AttachError> {
         let head: ImageHead = from_bytes(image).filter(|head| is_sound(head, image)).ok_or(AttachError::BadImage)?;
         let mut unmapped = self.remove_leftovers(options)?;
-        if !wipe_left_scripts(self.pid, &self.memory, &self.places, options.stop_budget, &options.steps) {
+        if !wipe_left_scripts(self.pid, &self.memory, &self.areas, options.stop_budget, &options.steps) {
             unmapped.clear();
         }
         self.leave_out_functions(&head, image);
@@ -121,35 +132,32 @@ impl AttachPlan {
             islands: self.islands.clone(),
             shared_bytes: options.shared_bytes,
         };
-        borrow_thread(self.pid, &self.memory, &self.places, Errand::Map(&request), &unmapped, &options.steps)
+        borrow_thread(self.pid, &self.memory, &self.areas, Errand::Map(&request), &unmapped, &options.steps)
             .map_err(|failure| self.borrow_error(failure, &request))?;
-        let mut met = MetScript::default();
-        let result = self
-            .meet_script(&request, &options.steps, &mut met)
-            .and_then(|object| self.complete(&head, image, options, fill, base, &met, object));
+        let mut outcome = ScriptOutcome::default();
+        let result = self.wait_for_script(&request, &options.steps, &mut outcome).and_then(|object| {
+            self.complete(MappedImage { head: &head, bytes: image, base }, options, fill, &outcome, object)
+        });
         match result {
             Ok(attached) => Ok(attached),
             Err(error) => {
-                self.clean_up(&request, &met, options);
+                self.clean_up(&request, &outcome, options);
                 Err(error)
             }
         }
     }
 
     /// Writes the image, and hooks all functions.
-    #[expect(clippy::too_many_arguments, reason = "the second half of the function above")]
     fn complete(
         &self,
-        head: &ImageHead,
-        image: &[u8],
+        image: MappedImage<'_>,
         options: &AttachOptions,
         fill: impl FnOnce(&mut AttachHeader, &File) -> io::Result<()>,
-        base: u64,
-        met: &MetScript,
+        outcome: &ScriptOutcome,
         object: File,
     ) -> Result<Attached, AttachError> {
-        let shared = met.shared;
-        self.write(base, &image[..head.file_end as usize], "its new memory cannot be written")?;
+        let (MappedImage { head, base, .. }, shared) = (image, outcome.shared);
+        self.write(base, &image.bytes[..head.file_end as usize], "its new memory cannot be written")?;
         options.steps.at("the image is written");
         let mut header = self.header(base, shared, options.shared_bytes);
         let prepare = || {
@@ -162,7 +170,7 @@ impl AttachPlan {
             what: "the shared memory cannot be prepared",
             source,
         })?;
-        self.write_islands(head, image, base)?;
+        self.write_islands(image)?;
         header.magic = 0;
         self.write(base + head.header, bytes_of(&*header), "its header cannot be written")?;
         header.magic = HEADER_MAGIC;
@@ -179,15 +187,15 @@ impl AttachPlan {
             mode: options.mode,
             is_filtered: self.is_filtered,
         };
-        let stop = change_functions(self.pid, &self.memory, &self.places, change, options.stop_budget, &options.steps)?;
-        wipe_left_scripts(self.pid, &self.memory, &self.places, options.stop_budget, &options.steps);
-        Ok(Attached { pid: self.pid, object, header, stop, borrowed: met.away })
+        let stop = change_functions(self.pid, &self.memory, &self.areas, change, options.stop_budget, &options.steps)?;
+        wipe_left_scripts(self.pid, &self.memory, &self.areas, options.stop_budget, &options.steps);
+        Ok(Attached { pid: self.pid, object, header, stop, borrowed: outcome.away })
     }
 
     /// Makes the process as it was after an attempt that failed, as far as that is possible. Some functions may have been changed by a worker that was killed.
-    fn clean_up(&self, request: &MappingRequest, met: &MetScript, options: &AttachOptions) {
+    fn clean_up(&self, request: &MappingRequest, outcome: &ScriptOutcome, options: &AttachOptions) {
         // A thread that is not through the script will map more. Its own end is all that can be waited for.
-        if !met.has_ended {
+        if !outcome.has_ended {
             return;
         }
         let space = self.space_now();
@@ -198,7 +206,7 @@ impl AttachPlan {
             let is_ours = leftover.image == request.image;
             if is_ours || leftover.hooked_now(&self.memory) > 0 {
                 let report =
-                    change_functions(self.pid, &self.memory, &self.places, restore, options.stop_budget, &Steps::NONE);
+                    change_functions(self.pid, &self.memory, &self.areas, restore, options.stop_budget, &Steps::NONE);
                 if is_ours && report.is_ok_and(|report| report.is_clear) {
                     unmapped = leftover.mapped(&space);
                 }
@@ -206,13 +214,13 @@ impl AttachPlan {
         }
         if !leftovers.iter().any(|leftover| leftover.image == request.image) {
             // Its header was never completed, so no function leads there.
-            unmapped = met.mapped.clone();
+            unmapped = outcome.mapped.clone();
         }
         if !unmapped.is_empty()
-            && wipe_left_scripts(self.pid, &self.memory, &self.places, options.stop_budget, &Steps::NONE)
-            && borrow_thread(self.pid, &self.memory, &self.places, Errand::Clean, &unmapped, &Steps::NONE).is_ok()
+            && wipe_left_scripts(self.pid, &self.memory, &self.areas, options.stop_budget, &Steps::NONE)
+            && borrow_thread(self.pid, &self.memory, &self.areas, Errand::Clean, &unmapped, &Steps::NONE).is_ok()
         {
-            wipe_left_scripts(self.pid, &self.memory, &self.places, options.stop_budget, &Steps::NONE);
+            wipe_left_scripts(self.pid, &self.memory, &self.areas, options.stop_budget, &Steps::NONE);
         }
     }
 
@@ -242,7 +250,7 @@ impl AttachPlan {
             let report = change_functions(
                 self.pid,
                 &self.memory,
-                &self.places,
+                &self.areas,
                 Change::Restore { leftover },
                 options.stop_budget,
                 &options.steps,
@@ -263,7 +271,7 @@ impl AttachPlan {
         let pid = self.pid;
         match failure {
             BorrowFailure::Filter(verdict) => verdict.refusal(pid, request).into(),
-            BorrowFailure::NoPlace => crate::Refusal::NoSlack(pid).into(),
+            BorrowFailure::NoArea => crate::Refusal::NoSlack(pid).into(),
             BorrowFailure::NotNow => AttachError::NoThread(pid),
             BorrowFailure::Failed(error) => match error.raw_os_error() {
                 Some(libc::EPERM | libc::EACCES) => crate::look::explain(pid, &error).into(),
@@ -274,14 +282,21 @@ impl AttachPlan {
     }
 
     /// Opens the object that the script has made, and waits until the script has ended. Returns the object.
-    fn meet_script(&self, request: &MappingRequest, steps: &Steps, met: &mut MetScript) -> Result<File, AttachError> {
+    fn wait_for_script(
+        &self,
+        request: &MappingRequest,
+        steps: &Steps,
+        outcome: &mut ScriptOutcome,
+    ) -> Result<File, AttachError> {
         let began = Instant::now();
         let header = request.image + request.header_offset;
         let done = header + offset_of!(AttachHeader, script_done) as u64;
         let results = header + offset_of!(AttachHeader, script_results) as u64;
         self.wait_until(done, 1).map_err(|error| match error {
             // The script ends at once if its first mapping does not succeed.
-            AttachError::Script { .. } if self.is_taken(request) => AttachError::SpaceTaken(self.pid),
+            AttachError::Script { .. } if self.is_taken(request) || !self.is_limited(request.image_bytes) => {
+                AttachError::SpaceTaken(self.pid)
+            }
             other => other,
         })?;
         steps.at("the script waits");
@@ -307,7 +322,7 @@ impl AttachPlan {
         )?;
         steps.at("the object is open");
         self.wait_until(done, 2)?;
-        met.note_end(request, &islands, shared, began.elapsed());
+        outcome.note_end(request, &islands, shared, began.elapsed());
         steps.at("the script has ended");
         let failed = |call, value: i64| match value.unsigned_abs() as i32 {
             libc::EEXIST => AttachError::SpaceTaken(self.pid),
@@ -338,14 +353,36 @@ impl AttachPlan {
         self.space_now().mappings.iter().any(|mapping| mapping.start < image.end && mapping.end > image.start)
     }
 
+    /// Whether a limit on its address space keeps the process from mapping that many bytes more.
+    fn is_limited(&self, bytes: u64) -> bool {
+        let text = fs::read_to_string(format!("/proc/{}/limits", self.pid)).unwrap_or_default();
+        let limit = text.lines().find_map(|line| line.strip_prefix("Max address space"));
+        // "unlimited" is no number.
+        let limit = limit.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        let used =
+            TaskStatus::of_thread(self.pid, living_thread(self.pid)).map_or(0, |status| status.number("VmSize") << 10);
+        limit.is_some_and(|limit| used.saturating_add(bytes) > limit)
+    }
+
+    /// Takes the object that the script has made. The number is what the process says, and may be anything of its own by now: nothing is opened before it is known to be a
+    /// memory object, since opening a device or a pipe can have effects.
     fn open_object(&self, descriptor: i64, bytes: u64) -> io::Result<File> {
-        let path = format!("/proc/{}/fd/{descriptor}", self.pid);
-        let object = OpenOptions::new().read(true).write(true).open(&path)?;
-        // The program may have closed the number and opened something else.
-        let name = fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&object)))?;
-        let expected = OBJECT_NAME.to_str().unwrap_or_default();
-        if !name.to_string_lossy().starts_with(&format!("/memfd:{expected}")) || object.metadata()?.len() != 0 {
-            return Err(io::Error::from(io::ErrorKind::NotFound));
+        let not_ours = || io::Error::from(io::ErrorKind::NotFound);
+        let number = i32::try_from(descriptor).map_err(|_| not_ours())?;
+        let object = match copied_descriptor(self.pid, number) {
+            Some(copy) => copy,
+            // Before Linux 5.6, or the first thread has ended.
+            None => {
+                let path = format!("{}/fd/{number}", living_folder(self.pid));
+                if !is_object(&fs::read_link(&path)?) {
+                    return Err(not_ours());
+                }
+                OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(&path)?
+            }
+        };
+        let name = fs::read_link(format!("/proc/self/fd/{}", object.as_raw_fd()))?;
+        if !is_object(&name) || !object.metadata()?.is_file() || object.metadata()?.len() != 0 {
+            return Err(not_ours());
         }
         object.set_len(bytes)?;
         rustix::fs::fcntl_add_seals(&object, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
@@ -440,14 +477,15 @@ impl AttachPlan {
         header.process = TaskStatus::of_process(self.pid).map_or(0, |status| status.innermost("NSpid"));
     }
 
-    fn write_islands(&self, head: &ImageHead, image: &[u8], base: u64) -> Result<(), AttachError> {
+    fn write_islands(&self, image: MappedImage<'_>) -> Result<(), AttachError> {
+        let MappedImage { head, bytes, base } = image;
         let implementations = base + head.header + offset_of!(AttachHeader, implementations) as u64;
         for ((index, planned), &island) in self.hooks.iter().enumerate().zip(&self.islands) {
             let mut page = vec![0xcc; ISLAND_BYTES as usize];
             page[..8].copy_from_slice(&ISLAND_MAGIC.to_le_bytes());
             page[8..16].copy_from_slice(&(base + head.header).to_le_bytes());
             for hook in &planned.hooks {
-                let entry = entry_of(head, image, hook.function).ok_or(AttachError::BadImage)?;
+                let entry = entry_of(head, bytes, hook.function).ok_or(AttachError::BadImage)?;
                 let implementation = implementations + (index * size_of::<Implementation>()) as u64;
                 hook.write_island(island, &mut page, implementation, base + entry);
             }
@@ -455,6 +493,19 @@ impl AttachPlan {
         }
         Ok(())
     }
+}
+
+/// Whether this is how `/proc` names the object.
+fn is_object(name: &Path) -> bool {
+    let expected = OBJECT_NAME.to_str().unwrap_or_default();
+    name.to_str().and_then(|name| name.strip_prefix("/memfd:")).is_some_and(|name| name.starts_with(expected))
+}
+
+/// A copy of another process's descriptor: nothing is opened. `None` if the kernel cannot do that.
+fn copied_descriptor(pid: i32, number: i32) -> Option<File> {
+    let process = rustix::process::pidfd_open(rustix::process::Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+    let copy = rustix::process::pidfd_getfd(&process, number, PidfdGetfdFlags::empty()).ok()?;
+    Some(File::from(copy))
 }
 
 /// The offset of an image's entry for a function; `None` if it has none.

@@ -1,7 +1,8 @@
 //! Sends one thread of the target through a script.
 
 use crate::elf::u64_at;
-use crate::look::{TaskStatus, threads_of};
+use crate::look::{TaskStatus, living_thread, threads_of};
+use crate::mappings::AddressSpace;
 use crate::modules::TargetModule;
 use crate::script::{
     MOST_SCRIPT_BYTES, MappingRequest, ResumePoint, SCRIPT_MAGIC, Script, cleaning_script, mapping_script,
@@ -9,7 +10,7 @@ use crate::script::{
 use crate::seccomp::{FilterVerdict, check_filters};
 use crate::steps::Steps;
 use crate::target_memory::TargetMemory;
-use crate::threads::{begin_again, begun_again};
+use crate::threads::{LATE_BUDGET, begin_again, was_cut_short};
 use crate::tracee::{Registers, StopKind, Tracee};
 use crate::worker::{WorkerEnd, run_in_worker};
 use std::fs;
@@ -40,8 +41,8 @@ pub(crate) enum Errand<'a> {
 pub(crate) enum BorrowFailure {
     /// A filter forbids a call.
     Filter(FilterVerdict),
-    /// No place for the code.
-    NoPlace,
+    /// No area for the code.
+    NoArea,
     /// Every thread was at a moment at which it cannot be borrowed, for a while.
     NotNow,
     /// The kernel said no.
@@ -49,39 +50,38 @@ pub(crate) enum BorrowFailure {
 }
 
 /// Unused rests of executable pages, each with nothing in it yet or with the script of an attacher that died.
-pub(crate) fn script_places(modules: &[TargetModule]) -> Vec<Range<u64>> {
-    let mut places: Vec<&TargetModule> =
+pub(crate) fn script_areas(modules: &[TargetModule]) -> Vec<Range<u64>> {
+    let mut areas: Vec<&TargetModule> =
         modules.iter().filter(|module| (module.slack.end - module.slack.start) as usize >= MOST_SCRIPT_BYTES).collect();
     // The vDSO's page belongs to all processes until it is written to; the program itself is where others look first.
-    places.sort_by_key(|module| (module.is_vdso, module.is_program));
-    places.into_iter().map(|module| module.slack.start..module.slack.start + MOST_SCRIPT_BYTES as u64).collect()
+    areas.sort_by_key(|module| (module.is_vdso, module.is_program));
+    areas.into_iter().map(|module| module.slack.start..module.slack.start + MOST_SCRIPT_BYTES as u64).collect()
 }
 
-/// Those places that have a script now.
-pub(crate) fn left_scripts(memory: &TargetMemory, places: &[Range<u64>]) -> Vec<Range<u64>> {
-    places.iter().filter(|place| memory.read_u64(place.start).is_ok_and(|word| word == SCRIPT_MAGIC)).cloned().collect()
+/// Those areas that have a script now.
+pub(crate) fn left_scripts(memory: &TargetMemory, areas: &[Range<u64>]) -> Vec<Range<u64>> {
+    areas.iter().filter(|area| memory.read_u64(area.start).is_ok_and(|word| word == SCRIPT_MAGIC)).cloned().collect()
 }
 
 /// Borrows a thread in a worker, and says which.
 pub(crate) fn borrow_thread(
     pid: i32,
     memory: &TargetMemory,
-    places: &[Range<u64>],
+    areas: &[Range<u64>],
     errand: Errand<'_>,
     unmapped: &[Range<u64>],
     steps: &Steps,
 ) -> Result<i32, BorrowFailure> {
     let mut found = None;
-    for place in places {
-        let content = memory.read_vec(place.start, MOST_SCRIPT_BYTES).map_err(BorrowFailure::Failed)?;
-        if content.iter().all(|&byte| byte == 0) {
-            found = Some(place.start);
+    for area in areas {
+        if is_unused(memory, area.start).map_err(BorrowFailure::Failed)? {
+            found = Some(area.start);
             break;
         }
     }
-    let place = found.ok_or(BorrowFailure::NoPlace)?;
-    let end = run_in_worker(WORKER_BUDGET, || encode(search(pid, memory, place, errand, unmapped, steps)))
-        .map_err(BorrowFailure::Failed)?;
+    let area = found.ok_or(BorrowFailure::NoArea)?;
+    let borrower = Borrower { pid, memory, area, errand, unmapped, steps };
+    let end = run_in_worker(WORKER_BUDGET, || encode(borrower.search())).map_err(BorrowFailure::Failed)?;
     match end {
         WorkerEnd::Answer(answer) => decode(&answer),
         WorkerEnd::TooLong | WorkerEnd::Died => Err(BorrowFailure::NotNow),
@@ -93,7 +93,7 @@ fn encode(result: Result<i32, BorrowFailure>) -> Vec<u8> {
         Ok(thread) => [0, thread as u64, 0],
         Err(BorrowFailure::Filter(FilterVerdict::Unreadable)) => [1, 0, 0],
         Err(BorrowFailure::Filter(FilterVerdict::Forbidden { call, answer })) => [2, call.into(), answer.into()],
-        Err(BorrowFailure::NoPlace | BorrowFailure::NotNow) => [3, 0, 0],
+        Err(BorrowFailure::NoArea | BorrowFailure::NotNow) => [3, 0, 0],
         Err(BorrowFailure::Failed(error)) => [4, error.raw_os_error().unwrap_or(libc::EIO) as u64, 0],
     };
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
@@ -132,125 +132,136 @@ fn reluctance(pid: i32, thread: i32) -> Option<u8> {
     })
 }
 
-/// Tries thread after thread.
-fn search(
+/// What a worker needs to borrow a thread.
+struct Borrower<'a> {
     pid: i32,
-    memory: &TargetMemory,
-    place: u64,
-    errand: Errand<'_>,
-    unmapped: &[Range<u64>],
-    steps: &Steps,
-) -> Result<i32, BorrowFailure> {
-    let until = Instant::now() + SEARCH_BUDGET;
-    let mut failures = 0;
-    while Instant::now() < until {
-        let mut threads: Vec<(u8, i32)> = threads_of(pid)
-            .map_err(BorrowFailure::Failed)?
-            .into_iter()
-            .filter_map(|thread| Some((reluctance(pid, thread)?, thread)))
-            .collect();
-        threads.sort_unstable();
-        for (_, thread) in threads.into_iter().take(16) {
-            match try_thread(pid, memory, thread, place, errand, unmapped, steps) {
-                Ok(true) => return Ok(thread),
-                Ok(false) => (),
-                Err(BorrowFailure::Failed(error)) if error.raw_os_error() == Some(libc::ESRCH) => (),
-                // Another tracer came first, perhaps for a moment.
-                Err(BorrowFailure::Failed(error)) if failures < 20 && error.raw_os_error() == Some(libc::EPERM) => {
-                    failures += 1
+    memory: &'a TargetMemory,
+    /// Where the script goes.
+    area: u64,
+    errand: Errand<'a>,
+    unmapped: &'a [Range<u64>],
+    steps: &'a Steps,
+}
+
+impl Borrower<'_> {
+    /// Tries thread after thread.
+    fn search(&self) -> Result<i32, BorrowFailure> {
+        let until = Instant::now() + SEARCH_BUDGET;
+        let mut failures = 0;
+        while Instant::now() < until {
+            let mut threads: Vec<(u8, i32)> = threads_of(self.pid)
+                .map_err(BorrowFailure::Failed)?
+                .into_iter()
+                .filter_map(|thread| Some((reluctance(self.pid, thread)?, thread)))
+                .collect();
+            threads.sort_unstable();
+            for (_, thread) in threads.into_iter().take(16) {
+                match self.try_thread(thread) {
+                    Ok(true) => return Ok(thread),
+                    Ok(false) => (),
+                    Err(BorrowFailure::Failed(error)) if error.raw_os_error() == Some(libc::ESRCH) => (),
+                    // Another tracer came first, perhaps for a moment.
+                    Err(BorrowFailure::Failed(error)) if failures < 20 && error.raw_os_error() == Some(libc::EPERM) => {
+                        failures += 1
+                    }
+                    Err(failure) => return Err(failure),
                 }
-                Err(failure) => return Err(failure),
             }
+            std::thread::sleep(Duration::from_millis(1));
         }
-        std::thread::sleep(Duration::from_millis(1));
+        Err(BorrowFailure::NotNow)
     }
-    Err(BorrowFailure::NotNow)
+
+    /// `Ok(false)`: this is not the moment.
+    fn try_thread(&self, thread: i32) -> Result<bool, BorrowFailure> {
+        let tracee = Tracee::seize(thread).map_err(BorrowFailure::Failed)?;
+        self.steps.at("a thread is seized");
+        tracee.interrupt().map_err(BorrowFailure::Failed)?;
+        let Some(stop) = tracee.wait(Instant::now() + STOP_BUDGET).map_err(BorrowFailure::Failed)? else {
+            // It will stop in a moment, and its system call may fail then.
+            tracee.release_late(self.memory, Instant::now() + LATE_BUDGET);
+            return Err(BorrowFailure::NotNow);
+        };
+        self.steps.at("the thread is stopped");
+        let result = self.prepare(&tracee, stop);
+        // It goes on as if it had not been stopped.
+        if !matches!(result, Ok(true))
+            && let Ok(registers) = tracee.registers()
+        {
+            begin_again(&tracee, stop, &registers, self.memory);
+        }
+        tracee.release(stop);
+        if matches!(result, Ok(true)) {
+            self.steps.at("the thread runs the script");
+        }
+        result
+    }
+
+    /// Writes the script for a stopped thread, and sends it there.
+    fn prepare(&self, tracee: &Tracee, stop: StopKind) -> Result<bool, BorrowFailure> {
+        if stop != StopKind::Interrupted {
+            return Ok(false);
+        }
+        let (pid, memory, area, unmapped) = (self.pid, self.memory, self.area, self.unmapped);
+        let registers = tracee.registers().map_err(BorrowFailure::Failed)?;
+        let Some(resume) = resume_point(pid, memory, tracee, &registers) else { return Ok(false) };
+        if unmapped.iter().any(|range| range.contains(&resume.rip) || range.contains(&registers.rip)) {
+            return Ok(false);
+        }
+        // Threads of io_uring run in the kernel only, and their registers are a copy of another thread's, or 0.
+        let space = AddressSpace::read(pid).map_err(BorrowFailure::Failed)?;
+        if !space.at(registers.rip).is_some_and(|mapping| mapping.executable) {
+            return Ok(false);
+        }
+        let request = if let Errand::Map(request) = self.errand { Some(request) } else { None };
+        if TaskStatus::of_thread(pid, tracee.thread).map_err(BorrowFailure::Failed)?.number("Seccomp") != 0 {
+            check_filters(tracee, request, unmapped).map_err(BorrowFailure::Filter)?;
+        }
+        let script = match self.errand {
+            Errand::Map(request) => mapping_script(area, request, unmapped, &registers, &resume),
+            Errand::Clean => cleaning_script(area, unmapped, &registers, &resume),
+        };
+        let Some(_lock) = WriteLock::take(pid, tracee) else { return Ok(false) };
+        // Another attacher may have written a script since the area was chosen.
+        if !is_unused(memory, area).map_err(BorrowFailure::Failed)? {
+            return Err(BorrowFailure::NotNow);
+        }
+        self.run(tracee, &registers, &script).map_err(BorrowFailure::Failed)?;
+        Ok(true)
+    }
+
+    fn run(&self, tracee: &Tracee, registers: &Registers, script: &Script) -> io::Result<()> {
+        if script.bytes.len() > MOST_SCRIPT_BYTES {
+            return Err(io::Error::from(io::ErrorKind::StorageFull));
+        }
+        self.memory.write(self.area, &script.bytes)?;
+        self.steps.at("the script is written");
+        let borrowed = Registers { rip: script.entry, orig_rax: u64::MAX, ..*registers };
+        // From here on the thread finds its own way back.
+        tracee.set_registers(&borrowed)?;
+        self.steps.at("the registers lead to the script");
+        Ok(())
+    }
 }
 
-/// `Ok(false)`: this is not the moment.
-fn try_thread(
-    pid: i32,
-    memory: &TargetMemory,
-    thread: i32,
-    place: u64,
-    errand: Errand<'_>,
-    unmapped: &[Range<u64>],
-    steps: &Steps,
-) -> Result<bool, BorrowFailure> {
-    let tracee = Tracee::seize(thread).map_err(BorrowFailure::Failed)?;
-    steps.at("a thread is seized");
-    tracee.interrupt().map_err(BorrowFailure::Failed)?;
-    let Some(stop) = tracee.wait(Instant::now() + STOP_BUDGET).map_err(BorrowFailure::Failed)? else {
-        // It stays seized until this worker ends, which is what is best for it: the next attempt is another worker's.
-        return Err(BorrowFailure::NotNow);
-    };
-    steps.at("the thread is stopped");
-    let result = prepare(pid, memory, &tracee, stop, place, errand, unmapped, steps);
-    // It goes on as if it had not been stopped.
-    if !matches!(result, Ok(true))
-        && stop == StopKind::Interrupted
-        && let Ok(registers) = tracee.registers()
-    {
-        begin_again(pid, &tracee, &registers, memory);
-    }
-    tracee.release(stop);
-    if matches!(result, Ok(true)) {
-        steps.at("the thread runs the script");
-    }
-    result
+/// Keeps other attachers from writing a script, also those that another mount of `/proc` hides from the lock on its folder: a thread has one tracer, and the thread that all
+/// seize for it is the first that lives. It is not stopped; the end of this worker lets it go.
+struct WriteLock {
+    _first: Option<Tracee>,
 }
 
-#[expect(clippy::too_many_arguments, reason = "one step of the function above")]
-fn prepare(
-    pid: i32,
-    memory: &TargetMemory,
-    tracee: &Tracee,
-    stop: StopKind,
-    place: u64,
-    errand: Errand<'_>,
-    unmapped: &[Range<u64>],
-    steps: &Steps,
-) -> Result<bool, BorrowFailure> {
-    if stop != StopKind::Interrupted {
-        return Ok(false);
+impl WriteLock {
+    fn take(pid: i32, stopped: &Tracee) -> Option<Self> {
+        let first = living_thread(pid);
+        if first == stopped.thread {
+            return Some(Self { _first: None });
+        }
+        Tracee::seize(first).ok().map(|first| Self { _first: Some(first) })
     }
-    let registers = tracee.registers().map_err(BorrowFailure::Failed)?;
-    let Some(resume) = resume_point(pid, memory, tracee, &registers) else { return Ok(false) };
-    if unmapped.iter().any(|range| range.contains(&resume.rip) || range.contains(&registers.rip)) {
-        return Ok(false);
-    }
-    let request = if let Errand::Map(request) = errand { Some(request) } else { None };
-    if TaskStatus::of_thread(pid, tracee.thread).map_err(BorrowFailure::Failed)?.number("Seccomp") != 0 {
-        check_filters(tracee, request).map_err(BorrowFailure::Filter)?;
-    }
-    let script = match errand {
-        Errand::Map(request) => mapping_script(place, request, unmapped, &registers, &resume),
-        Errand::Clean => cleaning_script(place, unmapped, &registers, &resume),
-    };
-    run(memory, tracee, &registers, place, &script, steps).map_err(BorrowFailure::Failed)?;
-    Ok(true)
 }
 
-fn run(
-    memory: &TargetMemory,
-    tracee: &Tracee,
-    registers: &Registers,
-    place: u64,
-    script: &Script,
-    steps: &Steps,
-) -> io::Result<()> {
-    if script.bytes.len() > MOST_SCRIPT_BYTES {
-        return Err(io::Error::from(io::ErrorKind::StorageFull));
-    }
-    memory.write(place, &script.bytes)?;
-    steps.at("the script is written");
-    let mut borrowed = *registers;
-    borrowed.rip = script.entry;
-    borrowed.orig_rax = u64::MAX;
-    // From here on the thread finds its own way back.
-    tracee.set_registers(&borrowed)?;
-    steps.at("the registers lead to the script");
-    Ok(())
+fn is_unused(memory: &TargetMemory, area: u64) -> io::Result<bool> {
+    memory.read_vec(area, MOST_SCRIPT_BYTES).map(|content| content.iter().all(|&byte| byte == 0))
 }
 
 /// Where a stopped thread would go on: what the kernel does on its way out to the program. `None`: it must not be borrowed now.
@@ -272,7 +283,7 @@ fn resume_point(pid: i32, memory: &TargetMemory, tracee: &Tracee, registers: &Re
         let again = match registers.rax.cast_signed() {
             ERESTARTSYS | ERESTARTNOINTR | ERESTARTNOHAND => Some(registers.orig_rax),
             ERESTART_RESTARTBLOCK => Some(libc::SYS_restart_syscall as u64),
-            _ => begun_again(pid, tracee.thread, registers, memory).map(|_| registers.orig_rax),
+            _ => was_cut_short(registers, memory).then_some(registers.orig_rax),
         };
         if let Some(rax) = again {
             resume = ResumePoint { rip: registers.rip.checked_sub(2)?, rax };

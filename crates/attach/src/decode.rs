@@ -252,7 +252,7 @@ fn primary(opcode: u8, operand: usize) -> Option<(bool, usize)> {
     })
 }
 
-/// The same for opcodes behind `0f`.
+/// The same for opcodes after `0f`.
 fn secondary(opcode: u8) -> Option<(bool, usize)> {
     Some(match opcode {
         0x05..=0x09 | 0x0b | 0x0e | 0x30..=0x35 | 0x37 | 0x77 | 0xa0..=0xa2 | 0xa8..=0xaa | 0xc8..=0xcf => (false, 0),

@@ -1,6 +1,6 @@
 //! Making a process as it was.
 
-use crate::borrow::{Errand, borrow_thread, script_places};
+use crate::borrow::{Errand, borrow_thread, script_areas};
 use crate::error::AttachError;
 use crate::leftover::Leftover;
 use crate::look::refuse_shared_memory;
@@ -54,14 +54,14 @@ pub fn detach(pid: i32, options: &DetachOptions) -> Result<Detached, AttachError
         return Err(AttachError::NotAttached(pid));
     }
     refuse_shared_memory(pid)?;
-    let places = script_places(&read_modules(pid, &memory, &space));
+    let areas = script_areas(&read_modules(pid, &memory, &space));
     let mut detached = Detached { stop: StopReport::default(), is_unmapped: true };
     let mut unmapped = Vec::new();
     for leftover in &leftovers {
         memory.write(leftover.switch(), &MODE_OFF.to_le_bytes()).map_err(|_| AttachError::Ended(pid))?;
         options.steps.at("it is switched off");
         let stop =
-            change_functions(pid, &memory, &places, Change::Restore { leftover }, options.stop_budget, &options.steps)?;
+            change_functions(pid, &memory, &areas, Change::Restore { leftover }, options.stop_budget, &options.steps)?;
         detached.stop = StopReport {
             changed: detached.stop.changed + stop.changed,
             foreign: detached.stop.foreign + stop.foreign,
@@ -75,13 +75,13 @@ pub fn detach(pid: i32, options: &DetachOptions) -> Result<Detached, AttachError
     }
     unmapped.truncate(12);
     // A script that a thread has not yet come to may unmap the same.
-    let is_alone = options.unmap && wipe_left_scripts(pid, &memory, &places, options.stop_budget, &options.steps);
+    let is_alone = options.unmap && wipe_left_scripts(pid, &memory, &areas, options.stop_budget, &options.steps);
     if !is_alone || unmapped.is_empty() {
         detached.is_unmapped = false;
         return Ok(detached);
     }
     // What follows only gives memory back: nothing is lost if it does not succeed.
-    if borrow_thread(pid, &memory, &places, Errand::Clean, &unmapped, &options.steps).is_err() {
+    if borrow_thread(pid, &memory, &areas, Errand::Clean, &unmapped, &options.steps).is_err() {
         detached.is_unmapped = false;
         return Ok(detached);
     }
@@ -99,6 +99,6 @@ pub fn detach(pid: i32, options: &DetachOptions) -> Result<Detached, AttachError
         std::thread::sleep(Duration::from_micros(200));
     }
     options.steps.at("the agent is unmapped");
-    let _ = change_functions(pid, &memory, &places, Change::Wipe, options.stop_budget, &options.steps);
+    let _ = change_functions(pid, &memory, &areas, Change::Wipe, options.stop_budget, &options.steps);
     Ok(detached)
 }

@@ -52,6 +52,14 @@ pub enum AttachError {
         /// The budget.
         budget_ms: u64,
     },
+    /// The worker was killed, more than once.
+    #[error(
+        "looking at the stopped threads of process {0} took too long, twice: the machine is very busy, or some of its memory comes from itself (userfaultfd) or from a slow file system; its threads go on"
+    )]
+    HeldUp(i32),
+    /// Another attacher, or a debugger.
+    #[error("the functions of process {0} were changed by another tool while it was attached to; try again")]
+    ChangedMeanwhile(i32),
     /// A thread is always at the wrong place.
     #[error("threads of process {0} were between the first instructions of malloc or free each time; try again")]
     NoSafeMoment(i32),
@@ -93,6 +101,7 @@ impl AttachError {
                 | Self::ScriptLate(_)
                 | Self::DoesNotStop { .. }
                 | Self::NoSafeMoment(_)
+                | Self::ChangedMeanwhile(_)
                 | Self::Refused(Refusal::Busy(_))
         )
     }

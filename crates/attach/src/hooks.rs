@@ -35,7 +35,7 @@ pub(crate) struct PlannedHook {
 
 impl PlannedHook {
     /// Where the jump goes.
-    fn place(&self) -> u64 {
+    fn jump_address(&self) -> u64 {
         self.entry + self.moved.skip as u64
     }
 
@@ -46,11 +46,11 @@ impl PlannedHook {
         let length = from.len().min(16);
         original[..length].copy_from_slice(&from[..length]);
         let mut patched = original;
-        let displacement = self.slot.wrapping_sub(self.place() + JUMP_BYTES as u64) as u32;
+        let displacement = self.slot.wrapping_sub(self.jump_address() + JUMP_BYTES as u64) as u32;
         patched[0] = 0xe9;
         patched[1..JUMP_BYTES].copy_from_slice(&displacement.to_le_bytes());
         Hook {
-            address: self.place(),
+            address: self.jump_address(),
             length: JUMP_BYTES as u64,
             original,
             patched,
@@ -97,7 +97,7 @@ struct Beginning {
 }
 
 fn bytes_at(pid: i32, module: &TargetModule, memory: &TargetMemory, address: u64, size: usize) -> Option<Vec<u8>> {
-    // The file has what was there before anyone's breakpoint. A file that has been replaced since is no help, nor is one that cannot be opened.
+    // The file has what was there before any breakpoint. A file that has been replaced since is no help, nor is one that cannot be opened.
     let from_file = (!module.path.ends_with(" (deleted)") || module.is_program)
         .then(|| module.bytes_of_file(pid, address, SEARCHED))
         .flatten();
@@ -213,8 +213,8 @@ pub(crate) fn plan_hooks(
                 .read_vec(beginning.entry, moved.covered)
                 .map_err(|source| Refusal::Unreadable { pid, source })?;
             // Ours, of an earlier attach, are restored before these are written.
-            let place = beginning.entry + moved.skip as u64;
-            if found.get(moved.skip..) != original.get(moved.skip..moved.covered) && !is_our_jump(memory, place) {
+            let jump = beginning.entry + moved.skip as u64;
+            if found.get(moved.skip..) != original.get(moved.skip..moved.covered) && !is_our_jump(memory, jump) {
                 return Err(Refusal::ForeignHook { function: name, module: module.file_name().to_owned() });
             }
             let is_probed = moved.skip > 0 && found.get(..moved.skip) != original.get(..moved.skip);
@@ -236,9 +236,9 @@ pub(crate) fn plan_hooks(
 }
 
 /// Whether a jump leads to an island.
-fn is_our_jump(memory: &TargetMemory, place: u64) -> bool {
-    let Ok(jump) = memory.read_vec(place, JUMP_BYTES) else { return false };
+fn is_our_jump(memory: &TargetMemory, address: u64) -> bool {
+    let Ok(jump) = memory.read_vec(address, JUMP_BYTES) else { return false };
     let Some(instruction) = Instruction::decode(&jump).filter(Instruction::is_jump) else { return false };
-    let slot = place.wrapping_add(JUMP_BYTES as u64).wrapping_add_signed(instruction.branch.unwrap_or(0));
+    let slot = address.wrapping_add(JUMP_BYTES as u64).wrapping_add_signed(instruction.branch.unwrap_or(0));
     memory.read_u64(slot & !(ISLAND_BYTES - 1)).is_ok_and(|word| word == ISLAND_MAGIC)
 }

@@ -4,9 +4,10 @@ use crate::mappings::AddressSpace;
 use crate::plain::{PlainWords, from_bytes};
 use crate::target_memory::TargetMemory;
 use highwater_shm::attach_v1::{
-    AttachHeader, HEADER_MAGIC, Hook, IMAGE_MAGIC, ImageHead, MODE_OFF, MOST_HOOKS, MOST_ISLANDS, OBJECT_NAME,
-    THREAD_SLOTS, THREADS, ThreadSlot, VERSION,
+    AttachHeader, AttachPage, HEADER_MAGIC, Hook, IMAGE_MAGIC, ImageHead, MODE_OFF, MOST_HOOKS, MOST_ISLANDS,
+    OBJECT_NAME, SLOT_PROBES, THREAD_SLOTS, THREADS, ThreadSlot, VERSION, slot_home,
 };
+use std::mem::offset_of;
 use std::ops::Range;
 
 // SAFETY: `repr(C)`, words only; the sizes are asserted where it is defined.
@@ -127,15 +128,33 @@ impl Leftover {
         (slots + (THREAD_SLOTS * size_of::<ThreadSlot>()) as u64 <= object.end).then_some(slots)
     }
 
-    /// Whether a thread is inside a hook, by the depths of those whose thread pointers are in `pointers`.
-    pub(crate) fn any_inside(&self, memory: &TargetMemory, space: &AddressSpace, pointers: &[u64]) -> bool {
-        const SLOT_BYTES: usize = size_of::<ThreadSlot>();
-        if self.object(space).is_none() {
-            return false;
-        }
+    /// Whether any of the threads with these thread pointers has a frame of a hook on its stack, or a thread without a slot has.
+    pub(crate) fn any_inside(
+        &self,
+        memory: &TargetMemory,
+        space: &AddressSpace,
+        mut pointers: impl Iterator<Item = u64>,
+    ) -> bool {
+        let Some(object) = self.object(space) else { return false };
         let Some(slots) = self.slots(space) else { return true };
-        let Ok(slots) = memory.read_vec(slots, THREAD_SLOTS * SLOT_BYTES) else { return true };
-        let word = |slot: &[u8], index: usize| crate::elf::u64_at(slot, index * 8).unwrap_or(0);
-        slots.chunks_exact(SLOT_BYTES).any(|slot| word(slot, 2) != 0 && pointers.contains(&word(slot, 0)))
+        let unslotted = memory.read_u64(object.start + offset_of!(AttachPage, unslotted_frames) as u64);
+        unslotted.map_or(true, |frames| frames != 0)
+            || pointers.any(|pointer| depth_of(memory, slots, pointer) != Some(0))
     }
+}
+
+/// [`ThreadSlot::depth`] of the thread with this thread pointer; 0 if it has no slot, `None` if the slots cannot be read. Reads the slots in which it can be, one after the
+/// other: threads may be stopped, and all slots are a mebibyte.
+pub(crate) fn depth_of(memory: &TargetMemory, slots: u64, pointer: u64) -> Option<u64> {
+    const SLOT_BYTES: u64 = size_of::<ThreadSlot>() as u64;
+    for distance in 0..SLOT_PROBES {
+        let index = slot_home(pointer).wrapping_add(distance) & (THREAD_SLOTS - 1);
+        let words = memory.read_vec(slots + index as u64 * SLOT_BYTES, offset_of!(ThreadSlot, calls)).ok()?;
+        match crate::elf::u64_at(&words, offset_of!(ThreadSlot, pointer))? {
+            0 => return Some(0),
+            owner if owner == pointer => return crate::elf::u64_at(&words, offset_of!(ThreadSlot, depth)),
+            _ => (),
+        }
+    }
+    Some(0)
 }

@@ -8,7 +8,7 @@
 //! * One thread is **borrowed once**, for a dozen system calls in code that restores itself (`script`). The attacher may die at any instant after it has sent the thread
 //!   there: the thread finds its own way back.
 //! * The memory object is **made by the target** and opened as `/proc/PID/fd/N`: no path, no socket, nothing of its file system.
-//! * Functions are hooked **behind their first instruction** (`relocate`), while all threads are stopped and none is between the instructions that change (`patch`).
+//! * Functions are hooked **after their first instruction** (`relocate`), while all threads are stopped and none is between the instructions that change (`patch`).
 //! * Threads are stopped by a **worker process** that its parent kills when it takes too long (`worker`): the kernel then releases them. Killing the attacher, or the
 //!   worker, is harmless at each step.
 //! * System calls that fail with `EINTR` because of the stop alone **are begun again** (`threads`).
@@ -33,6 +33,8 @@
 //!
 //! # Limits
 //! * A stack is searched for return addresses of signal handlers up to 1 MiB from its top, and the stack that a handler on an alternate stack has interrupted is not.
+//! * The stack of a coroutine that is suspended is not searched. It matters if it was suspended between the first instructions of an allocator's function, or inside a hook:
+//!   by a signal handler that switches stacks.
 //! * A signal that arrives while a thread runs the script (some tenths of a millisecond) is handled, but does not end the system call that the thread was waiting in with
 //!   `EINTR`. Threads that run are preferred, and threads in `pause` or `sigsuspend` come last.
 //! * A child that is forked by another thread while the script runs inherits the object's descriptor, which is closed by `exec`.
@@ -75,4 +77,6 @@ pub use refusal::Refusal;
 pub use relocate::Immovable;
 #[doc(hidden)]
 pub use steps::Steps;
+#[doc(hidden)]
+pub use walk::walk_attached_in_steps;
 pub use walk::{NotWalkable, OlderBlock, OlderBlocks, estimate_walk, walk_heap, walk_heap_of_attached};

@@ -62,6 +62,22 @@ pub(crate) fn threads_of(pid: i32) -> io::Result<Vec<i32>> {
     Ok(threads)
 }
 
+/// The first thread of a process that has not ended; the process's number if there is none. When the first thread of all has ended and others go on, the files of the
+/// process itself are empty, and those of a living thread are not.
+pub(crate) fn living_thread(pid: i32) -> i32 {
+    let lives =
+        |thread: i32| TaskStatus::of_thread(pid, thread).is_ok_and(|status| !matches!(status.state(), 'Z' | 'X'));
+    if lives(pid) {
+        return pid;
+    }
+    threads_of(pid).unwrap_or_default().into_iter().find(|&thread| lives(thread)).unwrap_or(pid)
+}
+
+/// The folder of a living thread in `/proc`, in which all that threads share can be found.
+pub(crate) fn living_folder(pid: i32) -> String {
+    format!("/proc/{pid}/task/{}", living_thread(pid))
+}
+
 /// Keeps other attachers away while it lives. The kernel frees it when this process dies.
 #[derive(Debug)]
 pub(crate) struct AttachLock {
@@ -109,12 +125,13 @@ pub(crate) fn examine(pid: i32) -> Result<TargetMemory, Refusal> {
         return Err(Refusal::StrictSeccomp(pid));
     }
     // Kernel threads have no address space.
-    if status.field("VmSize").is_none() && status.field("Kthread").is_none_or(|kernel| kernel == "1") {
+    let living = TaskStatus::of_thread(pid, living_thread(pid)).map_err(|_| Refusal::NoSuchProcess(pid))?;
+    if living.field("VmSize").is_none() && living.field("Kthread").is_none_or(|kernel| kernel == "1") {
         return Err(Refusal::KernelThread(pid));
     }
     let memory = TargetMemory::open(pid).map_err(|error| explain(pid, &error))?;
     let mut head = [0; FILE_HEADER_BYTES];
-    let program = File::open(format!("/proc/{pid}/exe")).map_err(|error| explain(pid, &error))?;
+    let program = File::open(format!("{}/exe", living_folder(pid))).map_err(|error| explain(pid, &error))?;
     (&program).read_exact(&mut head).map_err(|_| Refusal::OtherArchitecture(pid))?;
     let header = FileHeader::parse(&head).ok_or(Refusal::OtherArchitecture(pid))?;
     const EM_386: u16 = 3;
@@ -156,17 +173,18 @@ pub(crate) fn explain(pid: i32, error: &io::Error) -> Refusal {
         return Refusal::Yama(scope);
     }
     // Files of processes that are not dumpable belong to root. That of the folder itself does not change.
-    if fs::metadata(format!("/proc/{pid}/mem")).is_ok_and(|mem| mem.uid() != you) {
+    if fs::metadata(format!("{}/mem", living_folder(pid))).is_ok_and(|mem| mem.uid() != you) {
         return Refusal::NotDumpable(pid);
     }
     Refusal::NotPermitted(pid)
 }
 
-/// A process that is not a thread and uses the same memory: one that `clone(CLONE_VM)` or `vfork` has made, or the one that made this. It may be anyone's child, so all
-/// processes are compared.
+/// A process that is not a thread and uses the same memory: one that `clone(CLONE_VM)` or `vfork` has made, or the one that made this. Any process may be its parent, so
+/// all are compared.
 pub(crate) fn shares_memory(pid: i32) -> Option<i32> {
+    let living = living_thread(pid);
     let numbers = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.into_iter().find(|&other: &i32| other != pid && same_memory(pid, other))
+    numbers.into_iter().find(|&other: &i32| other != pid && same_memory(living, other))
 }
 
 /// Refuses a process whose memory another one uses: that one would not be stopped.

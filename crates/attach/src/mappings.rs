@@ -1,5 +1,6 @@
 //! The address space of the target: `/proc/PID/maps`.
 
+use crate::look::living_folder;
 use std::{fs, io};
 
 /// One line of `maps`.
@@ -24,7 +25,7 @@ pub(crate) struct AddressSpace {
 
 impl AddressSpace {
     pub(crate) fn read(pid: i32) -> io::Result<Self> {
-        Ok(Self::parse(&fs::read(format!("/proc/{pid}/maps"))?))
+        Ok(Self::parse(&fs::read(format!("{}/maps", living_folder(pid)))?))
     }
 
     /// Lines that do not look as expected are left out.

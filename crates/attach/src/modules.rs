@@ -7,6 +7,7 @@ use crate::elf::{
     FILE_HEADER_BYTES, FileHeader, PROGRAM_HEADER_BYTES, PT_DYNAMIC, PT_INTERP, PT_LOAD, Segment, SymbolTable, u32_at,
     u64_at,
 };
+use crate::look::living_folder;
 use crate::mappings::AddressSpace;
 use crate::target_memory::TargetMemory;
 use std::fs::{self, File, OpenOptions};
@@ -98,9 +99,9 @@ impl TargetModule {
     /// The bytes that the module's file has at an address: what was there before anything changed it. As many as there are, up to `bytes`.
     pub(crate) fn bytes_of_file(&self, pid: i32, address: u64, bytes: usize) -> Option<Vec<u8>> {
         let paths = if self.is_program {
-            vec![format!("/proc/{pid}/exe")]
+            vec![format!("{}/exe", living_folder(pid))]
         } else {
-            vec![format!("/proc/{pid}/root{}", self.path), self.path.clone()]
+            vec![format!("{}/root{}", living_folder(pid), self.path), self.path.clone()]
         };
         let file = paths.iter().find_map(|path| open_regular(path))?;
         let wanted = address.wrapping_sub(self.bias);
@@ -122,7 +123,7 @@ impl TargetModule {
     }
 }
 
-/// The target says where its files are. A pipe at that place would keep us waiting.
+/// The target says where its files are. A pipe with that name would keep us waiting.
 fn open_regular(path: &str) -> Option<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
     file.metadata().is_ok_and(|data| data.is_file()).then_some(file)
@@ -130,7 +131,8 @@ fn open_regular(path: &str) -> Option<File> {
 
 /// All modules of a process. The program is first if it was found.
 pub(crate) fn read_modules(pid: i32, memory: &TargetMemory, space: &AddressSpace) -> Vec<TargetModule> {
-    let program = fs::read_link(format!("/proc/{pid}/exe")).ok().map(|path| path.to_string_lossy().into_owned());
+    let program =
+        fs::read_link(format!("{}/exe", living_folder(pid))).ok().map(|path| path.to_string_lossy().into_owned());
     let mut modules = Vec::new();
     for mapping in &space.mappings {
         let is_file = mapping.inode != 0 && mapping.name.starts_with('/') && !mapping.name.starts_with("/memfd:");
@@ -148,7 +150,7 @@ pub(crate) fn read_modules(pid: i32, memory: &TargetMemory, space: &AddressSpace
 
 /// The program's `.symtab`, for programs that have no dynamic symbols.
 pub(crate) fn symbols_of_program(pid: i32) -> Option<SymbolTable> {
-    SymbolTable::of_file(&fs::read(format!("/proc/{pid}/exe")).ok()?)
+    SymbolTable::of_file(&fs::read(format!("{}/exe", living_folder(pid))).ok()?)
 }
 
 fn dynamic_symbols(memory: &TargetMemory, bias: u64, at: u64, bytes: u64) -> Option<SymbolTable> {

@@ -9,8 +9,8 @@ use crate::script::MOST_SCRIPT_BYTES;
 use crate::seccomp::{FilterVerdict, check_agent_calls};
 use crate::steps::Steps;
 use crate::target_memory::TargetMemory;
-use crate::threads::{StopFailure, StoppedThreads};
-use crate::worker::{WorkerEnd, run_in_worker};
+use crate::threads::{LATE_BUDGET, StopFailure, StoppedThreads};
+use crate::worker::{ThreadsGoOn, WorkerEnd, run_in_stages};
 use highwater_shm::attach_v1::Hook;
 use std::io;
 use std::ops::Range;
@@ -51,45 +51,75 @@ enum Outcome {
     /// A thread is at a wrong place.
     Unsafe,
     TooLong(char),
+    /// A function has other bytes than when the hooks were planned.
+    Changed,
     WriteForbidden(io::Error),
     Filter(FilterVerdict),
     Failed(io::Error),
 }
 
-/// Longest budget of one stop.
-pub(crate) const DEFAULT_STOP_BUDGET: Duration = Duration::from_millis(100);
-const ATTEMPTS: u32 = 60;
+/// How long threads may take to stop, beside what each of them needs.
+pub(crate) const DEFAULT_STOP_BUDGET: Duration = Duration::from_millis(25);
+/// All attempts at one change.
+const MOST_ATTEMPTS: u32 = 40;
+/// Attempts in which threads did not stop within the budget.
+const MOST_TOO_LONG: u32 = 10;
+/// Attempts in which the worker had to be killed: something that stands still with the target holds it up, and will each time.
+const MOST_KILLED: u32 = 2;
+
+/// The pause before the next attempt, so that threads are stopped for a small part of the time. Not in step with anything that the target does regularly.
+fn pause_before(attempt: u32, too_long: u32) -> Duration {
+    let after_short = 1500 + u64::from(attempt * 7919 % 4000);
+    let after_long = if too_long == 0 { 0 } else { 20_000 << too_long.min(5) };
+    Duration::from_micros(after_short + after_long)
+}
+
+/// When a worker that stops threads is killed. It looks at their stacks and lets them go within a small part of this.
+fn watchdog(budget: Duration) -> Duration {
+    budget * 4 + Duration::from_millis(400)
+}
 
 /// Makes the change, in as many attempts as it takes.
 pub(crate) fn change_functions(
     pid: i32,
     memory: &TargetMemory,
-    places: &[Range<u64>],
+    areas: &[Range<u64>],
     change: Change<'_>,
     budget: Duration,
     steps: &Steps,
 ) -> Result<StopReport, AttachError> {
     let mut last = AttachError::NoSafeMoment(pid);
-    for attempt in 0..ATTEMPTS {
+    let (mut too_long, mut killed) = (0, 0);
+    for attempt in 0..MOST_ATTEMPTS {
         if attempt > 0 {
-            // Not in step with anything that the target does regularly.
-            std::thread::sleep(Duration::from_micros(1500 + u64::from(attempt * 7919 % 4000)));
+            std::thread::sleep(pause_before(attempt, too_long));
         }
-        let end = run_in_worker(budget * 2 + Duration::from_secs(1), || {
-            encode(&attempt_change(pid, memory, places, change, budget, steps))
+        let end = run_in_stages([watchdog(budget), LATE_BUDGET + watchdog(budget)], |go_on| {
+            encode(&attempt_change(pid, memory, areas, change, budget, steps, go_on))
         });
         let end = end.map_err(|source| AttachError::Failed { pid, what: "no worker", source })?;
         let outcome = match end {
             WorkerEnd::Answer(answer) => decode(&answer),
-            WorkerEnd::TooLong | WorkerEnd::Died => Outcome::TooLong('?'),
+            WorkerEnd::TooLong => {
+                killed += 1;
+                if killed == MOST_KILLED {
+                    return Err(AttachError::HeldUp(pid));
+                }
+                Outcome::TooLong('?')
+            }
+            WorkerEnd::Died => Outcome::TooLong('?'),
         };
         match outcome {
             Outcome::Done(report) => return Ok(StopReport { attempts: attempt + 1, ..report }),
             Outcome::Unsafe => last = AttachError::NoSafeMoment(pid),
             Outcome::TooLong(state) => {
                 last = AttachError::DoesNotStop { pid, state, budget_ms: budget.as_millis() as u64 };
-                std::thread::sleep(Duration::from_millis(20));
+                too_long += 1;
+                if too_long == MOST_TOO_LONG {
+                    break;
+                }
             }
+            Outcome::Changed => return Err(AttachError::ChangedMeanwhile(pid)),
             Outcome::Filter(verdict) => return Err(verdict.refusal_of_agent(pid).into()),
             Outcome::WriteForbidden(source) => return Err(AttachError::WriteForbidden { pid, source }),
             Outcome::Failed(error)
@@ -110,12 +140,11 @@ pub(crate) fn change_functions(
 pub(crate) fn wipe_left_scripts(
     pid: i32,
     memory: &TargetMemory,
-    places: &[Range<u64>],
+    areas: &[Range<u64>],
     budget: Duration,
     steps: &Steps,
 ) -> bool {
-    left_scripts(memory, places).is_empty()
-        || change_functions(pid, memory, places, Change::Wipe, budget, steps).is_ok()
+    left_scripts(memory, areas).is_empty() || change_functions(pid, memory, areas, Change::Wipe, budget, steps).is_ok()
 }
 
 /// Between the instructions that a jump covers. Its first byte is no danger: the jump does what stood there.
@@ -126,23 +155,24 @@ fn interiors(hooks: &[Hook]) -> Vec<Range<u64>> {
 fn attempt_change(
     pid: i32,
     memory: &TargetMemory,
-    places: &[Range<u64>],
+    areas: &[Range<u64>],
     change: Change<'_>,
     budget: Duration,
     steps: &Steps,
+    go_on: &mut ThreadsGoOn<'_>,
 ) -> Outcome {
     let space = match AddressSpace::read(pid) {
         Ok(space) => space,
         Err(error) => return Outcome::Failed(error),
     };
-    let mut threads = match StoppedThreads::stop(pid, memory, budget, steps) {
+    let mut threads = match StoppedThreads::stop(pid, memory, budget, steps, go_on) {
         Ok(threads) => threads,
         Err(StopFailure::TooLong { state }) => return Outcome::TooLong(state),
         Err(StopFailure::Failed(error)) => return Outcome::Failed(error),
     };
-    let result = while_stopped(pid, memory, places, &space, &threads, change, steps);
+    let result = while_stopped(pid, memory, areas, &space, &threads, change, steps);
     let (count, mended) = (threads.count(), threads.mended);
-    let pause = threads.release();
+    let pause = threads.release(go_on);
     match result {
         Outcome::Done(report) => Outcome::Done(StopReport { pause, threads: count, mended, ..report }),
         other => other,
@@ -152,7 +182,7 @@ fn attempt_change(
 fn while_stopped(
     pid: i32,
     memory: &TargetMemory,
-    places: &[Range<u64>],
+    areas: &[Range<u64>],
     space: &AddressSpace,
     threads: &StoppedThreads<'_>,
     change: Change<'_>,
@@ -170,6 +200,10 @@ fn while_stopped(
                 Err(error) => return Outcome::Failed(error),
             }
             steps.at("no thread is at a wrong place");
+            // An attacher that another mount of /proc hides, or a debugger, may have come between the plan and this stop.
+            if hooks.iter().any(|hook| !memory.holds(hook.address, &hook.original[..hook.length as usize])) {
+                return Outcome::Changed;
+            }
             for hook in hooks {
                 if let Err(error) = memory.write(hook.address, &hook.patched[..hook.length as usize]) {
                     return Outcome::WriteForbidden(error);
@@ -177,7 +211,7 @@ fn while_stopped(
                 report.changed += 1;
                 steps.at("a function is hooked");
             }
-            wipe_scripts(memory, places, space, threads);
+            wipe_scripts(memory, areas, space, threads);
             steps.at("the script is wiped");
             if let Err(error) = memory.write(switch, &mode.to_le_bytes()) {
                 return Outcome::Failed(error);
@@ -185,9 +219,9 @@ fn while_stopped(
             steps.at("it is switched on");
         }
         Change::Wipe => {
-            wipe_scripts(memory, places, space, threads);
+            wipe_scripts(memory, areas, space, threads);
             // A thread that has made the last call of a script may still be on its way back.
-            if !left_scripts(memory, places).is_empty() {
+            if !left_scripts(memory, areas).is_empty() {
                 return Outcome::Unsafe;
             }
         }
@@ -204,11 +238,10 @@ fn while_stopped(
                     report.foreign += 1;
                 }
             }
-            wipe_scripts(memory, places, space, threads);
-            let pointers: Vec<u64> = threads.registers().map(|registers| registers.fs_base).collect();
+            wipe_scripts(memory, areas, space, threads);
             report.is_clear = report.foreign == 0
                 && leftover.is_known()
-                && !leftover.any_inside(memory, space, &pointers)
+                && !leftover.any_inside(memory, space, threads.registers().map(|registers| registers.fs_base))
                 && threads.any_in(memory, space, &leftover.code()).is_ok_and(|any| !any);
             steps.at("it is known whether the agent is still in use");
         }
@@ -217,10 +250,10 @@ fn while_stopped(
 }
 
 /// Removes scripts that no thread runs, those of attachers that died included.
-fn wipe_scripts(memory: &TargetMemory, places: &[Range<u64>], space: &AddressSpace, threads: &StoppedThreads<'_>) {
-    for place in left_scripts(memory, places) {
-        if threads.any_in(memory, space, std::slice::from_ref(&place)).is_ok_and(|any| !any) {
-            let _ = memory.write(place.start, &[0; MOST_SCRIPT_BYTES]);
+fn wipe_scripts(memory: &TargetMemory, areas: &[Range<u64>], space: &AddressSpace, threads: &StoppedThreads<'_>) {
+    for area in left_scripts(memory, areas) {
+        if threads.any_in(memory, space, std::slice::from_ref(&area)).is_ok_and(|any| !any) {
+            let _ = memory.write(area.start, &[0; MOST_SCRIPT_BYTES]);
         }
     }
 }
@@ -237,6 +270,7 @@ fn encode(outcome: &Outcome) -> Vec<u8> {
             report.is_clear.into(),
         ],
         Outcome::Unsafe => vec![1],
+        Outcome::Changed => vec![7],
         Outcome::TooLong(state) => vec![2, u64::from(u32::from(*state))],
         Outcome::Filter(FilterVerdict::Unreadable) => vec![5],
         Outcome::Filter(FilterVerdict::Forbidden { call, answer }) => vec![6, (*call).into(), (*answer).into()],
@@ -262,8 +296,31 @@ fn decode(answer: &[u8]) -> Outcome {
         1 => Outcome::Unsafe,
         2 => Outcome::TooLong(char::from_u32(word(1) as u32).unwrap_or('?')),
         3 => Outcome::WriteForbidden(error()),
+        7 => Outcome::Changed,
         5 => Outcome::Filter(FilterVerdict::Unreadable),
         6 => Outcome::Filter(FilterVerdict::Forbidden { call: word(1) as u32, answer: word(2) as u32 }),
         _ => Outcome::Failed(error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DEFAULT_STOP_BUDGET, MOST_ATTEMPTS, MOST_KILLED, MOST_TOO_LONG, pause_before, watchdog};
+    use std::time::Duration;
+
+    #[test]
+    fn threads_are_stopped_for_a_small_part_of_all_attempts() {
+        let (mut stopped, mut going_on, mut last) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+        for too_long in 1..MOST_TOO_LONG {
+            let pause = pause_before(too_long, too_long);
+            assert!(pause >= DEFAULT_STOP_BUDGET && (too_long > 5 || pause > last), "{too_long}: {pause:?}");
+            last = pause;
+            stopped += DEFAULT_STOP_BUDGET;
+            going_on += pause;
+        }
+        assert!(stopped * 10 < going_on, "{stopped:?} beside {going_on:?}");
+        assert!(going_on < Duration::from_secs(10), "{going_on:?}");
+        assert!((1..MOST_ATTEMPTS).all(|attempt| pause_before(attempt, 0) < Duration::from_millis(10)));
+        assert!(watchdog(DEFAULT_STOP_BUDGET) * MOST_KILLED <= Duration::from_secs(1));
     }
 }

@@ -1,7 +1,7 @@
 //! What attaching to a process would do. Nothing is touched.
 
 use crate::allocators::{Allocator, find_allocators, is_preloaded};
-use crate::borrow::script_places;
+use crate::borrow::script_areas;
 use crate::holes::hole_near;
 use crate::hooks::{AllocatorHooks, ISLAND_BYTES, plan_hooks};
 use crate::leftover::Leftover;
@@ -26,7 +26,7 @@ pub struct AttachPlan {
     pub(crate) islands: Vec<u64>,
     pub(crate) hooks: Vec<AllocatorHooks>,
     pub(crate) leftovers: Vec<Leftover>,
-    pub(crate) places: Vec<Range<u64>>,
+    pub(crate) areas: Vec<Range<u64>>,
     threads: usize,
     pub(crate) is_filtered: bool,
     _lock: AttachLock,
@@ -61,8 +61,8 @@ pub fn plan(pid: i32) -> Result<AttachPlan, Refusal> {
     if let Some(other) = leftovers.iter().find(|leftover| !leftover.is_known()) {
         return Err(Refusal::OtherVersion { pid, version: other.header.version, known: VERSION });
     }
-    let places = script_places(&modules);
-    if places.is_empty() {
+    let areas = script_areas(&modules);
+    if areas.is_empty() {
         return Err(Refusal::NoSlack(pid));
     }
     let mut taken: Vec<Range<u64>> = Vec::new();
@@ -88,7 +88,7 @@ pub fn plan(pid: i32) -> Result<AttachPlan, Refusal> {
         islands,
         hooks,
         leftovers,
-        places,
+        areas,
         threads: threads.len(),
         is_filtered,
         _lock: lock,

@@ -1,7 +1,7 @@
 //! Moving the first instructions of a function, so that a jump can stand in their place.
 //!
-//! The jump stands *behind* the first instruction if that can be undone: a probe of the kernel on the entry runs the first instruction of the file elsewhere and goes
-//! on behind it. With the jump on the entry the program would die of such a probe; behind it both work, whichever comes first.
+//! The jump stands *after* the first instruction if that can be undone: a probe of the kernel on the entry runs the first instruction of the file elsewhere and goes
+//! on after it. With the jump on the entry the program would die of such a probe; after it both work, whichever comes first.
 
 use crate::decode::{Instruction, OpcodeMap};
 
@@ -29,7 +29,10 @@ pub enum Immovable {
     /// Another function may begin in the bytes that are to be overwritten.
     #[error("it is too short")]
     Short,
-    /// A displacement of 32 bits does not reach from the new place.
+    /// A write that crosses a page is two writes, and the attacher may die between them.
+    #[error("its first instructions lie on two pages")]
+    CrossesPage,
+    /// A displacement of 32 bits does not reach from the new address.
     #[error("it refers to addresses that are too far away")]
     TooFar,
 }
@@ -88,6 +91,12 @@ fn undo_of(instruction: &Instruction, arguments: usize) -> Option<u32> {
     }
 }
 
+/// Whether a jump at this offset of a function lies on two pages. The kernel copies page by page: an attacher that is killed after the first would leave half a jump.
+fn crosses_page(entry: u64, skip: usize) -> bool {
+    const PAGE: u64 = 4096;
+    entry.wrapping_add(skip as u64) % PAGE > PAGE - JUMP_BYTES as u64
+}
+
 /// Moves the first instructions of the function at `entry`, whose bytes are `code`, to `target`. `size` is how long the function is; `code` may be longer.
 pub(crate) fn relocate(
     entry: u64,
@@ -98,11 +107,12 @@ pub(crate) fn relocate(
 ) -> Result<MovedStart, Immovable> {
     let first = Instruction::decode(code).ok_or(Immovable::Undecodable(0))?;
     let (skip, undo) = match undo_of(&first, arguments) {
-        Some(undo) if size >= first.length + JUMP_BYTES => (first.length, undo),
+        Some(undo) if size >= first.length + JUMP_BYTES && !crosses_page(entry, first.length) => (first.length, undo),
+        _ if crosses_page(entry, 0) => return Err(Immovable::CrossesPage),
         _ => (0, 0),
     };
     let end = skip + JUMP_BYTES;
-    // A branch to the place of the jump itself is one to the hook, once more: also wrong, except to the entry.
+    // A branch to the jump itself is one to the hook, once more: also wrong, except to the entry.
     let overwritten = |address: u64| {
         let offset = address.wrapping_sub(entry);
         offset >= skip.max(1) as u64 && offset < end as u64
@@ -239,6 +249,23 @@ mod tests {
     }
 
     #[test]
+    fn no_jump_lies_on_two_pages() {
+        // push %r12; push %rbp; sub $0x18,%rsp; then nop
+        let mut code = vec![0x41, 0x54, 0x55, 0x48, 0x83, 0xec, 0x18];
+        code.extend([0x90; 32]);
+        let skip =
+            |offset: u64| relocate((ENTRY & !0xfff) + offset, code.len(), &code, TARGET, 1).map(|moved| moved.skip);
+        assert_eq!(skip(0xff9), Ok(2), "its last byte is the page's last");
+        assert_eq!(skip(0xffa), Ok(0), "the entry itself is on one page");
+        assert_eq!(skip(0xffb), Ok(0));
+        for offset in 0xffc..0xffe {
+            assert_eq!(skip(offset), Err(Immovable::CrossesPage), "{offset:x}");
+        }
+        assert_eq!(skip(0xffe), Ok(2), "the first instruction ends with the page");
+        assert_eq!(skip(0xfff), Ok(2));
+    }
+
+    #[test]
     fn addresses_and_branches_mean_the_same_as_before() {
         // mov 0x1234(%rip),%rax; test %rax,%rax; je +0x40
         let code = [0x48, 0x8b, 0x05, 0x34, 0x12, 0, 0, 0x48, 0x85, 0xc0, 0x74, 0x40];
@@ -265,7 +292,7 @@ mod tests {
             moved(&[0x53, 0x90, 0x90, 0x90, 0x90, 0x90, 0x48, 0x89, 0xfb, 0xeb, 0xf7], 1),
             Err(Immovable::BranchesBack)
         );
-        // xor %eax,%eax; ret, and another function behind it.
+        // xor %eax,%eax; ret, and another function after it.
         assert_eq!(
             relocate(ENTRY, 3, &[0x31, 0xc0, 0xc3, 0x48, 0x89, 0xf8, 0xc3, 0x90], TARGET, 1),
             Err(Immovable::Short)

@@ -121,10 +121,10 @@ impl Code {
         self.put(&[0; 4]);
     }
 
-    /// `jmp` to an earlier place, unless rcx is 0.
-    fn loop_to_unless_rcx_is_0(&mut self, place: usize) {
+    /// `jmp` to an earlier instruction, unless rcx is 0.
+    fn loop_to_unless_rcx_is_0(&mut self, start: usize) {
         self.put(&[0xe3, 5, 0xe9]);
-        let displacement = place.wrapping_sub(self.bytes.len() + 4) as u32;
+        let displacement = start.wrapping_sub(self.bytes.len() + 4) as u32;
         self.put(&displacement.to_le_bytes());
     }
 
@@ -194,22 +194,48 @@ const OBJECT_FLAGS: u64 = (libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) as u64;
 const READ_EXECUTE: u64 = (libc::PROT_READ | libc::PROT_EXEC) as u64;
 const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
 const AT_A_HOLE: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE) as u64;
+const OVER_THE_IMAGE: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED) as u64;
+const OBJECT_MAPPING: u64 = (libc::MAP_SHARED | libc::MAP_NORESERVE) as u64;
 
-/// The system calls of a script with the arguments that filters see: number, name, arguments.
-pub(crate) fn calls_of_script(request: &MappingRequest) -> Vec<(i64, &'static str, [u64; 6])> {
-    vec![
-        (libc::SYS_mmap, "mmap", [request.image, request.image_bytes, READ_EXECUTE, AT_A_HOLE, u64::MAX, 0]),
+/// A system call with the arguments that filters see: number, name, arguments.
+pub(crate) type FilteredCall = (i64, &'static str, [u64; 6]);
+
+/// The system calls of [`mapping_script`]. Where an argument is known only when the script runs (a descriptor, an address), it is one that is like it.
+pub(crate) fn calls_of_script(request: &MappingRequest) -> Vec<FilteredCall> {
+    let (image, shared_bytes) = (request.image, request.shared_bytes);
+    let data = image + request.text_bytes;
+    let mut calls = vec![
+        (libc::SYS_mmap, "mmap", [image, request.image_bytes, READ_EXECUTE, AT_A_HOLE, u64::MAX, 0]),
         (
             libc::SYS_mmap,
             "mmap",
-            [0, request.shared_bytes, READ_WRITE, (libc::MAP_SHARED | libc::MAP_NORESERVE) as u64, 3, 0],
+            [data, request.image_bytes - request.text_bytes, READ_WRITE, OVER_THE_IMAGE, u64::MAX, 0],
         ),
-        (libc::SYS_memfd_create, "memfd_create", [request.image, OBJECT_FLAGS, 0, 0, 0, 0]),
-        (libc::SYS_madvise, "madvise", [request.image, PAGE, libc::MADV_WIPEONFORK as u64, 0, 0, 0]),
-        (libc::SYS_ppoll, "ppoll", [0, 0, request.image, 0, 8, 0]),
-        (libc::SYS_munmap, "munmap", [request.image, PAGE, 0, 0, 0, 0]),
+        (
+            libc::SYS_madvise,
+            "madvise",
+            [image + request.switch_offset, PAGE, libc::MADV_WIPEONFORK as u64, u64::MAX, 0, 0],
+        ),
+        (libc::SYS_memfd_create, "memfd_create", [image, OBJECT_FLAGS, 0, 0, 0, 0]),
+        (libc::SYS_mmap, "mmap", [0, shared_bytes, READ_WRITE, OBJECT_MAPPING, 3, 0]),
+        (libc::SYS_madvise, "madvise", [image, shared_bytes, libc::MADV_DONTFORK as u64, OBJECT_MAPPING, 3, 0]),
+        (libc::SYS_madvise, "madvise", [image, shared_bytes, libc::MADV_DONTDUMP as u64, OBJECT_MAPPING, 3, 0]),
+        (libc::SYS_ppoll, "ppoll", [0, 0, image, 0, 8, 0]),
         (libc::SYS_close, "close", [3, 0, 0, 0, 0, 0]),
-    ]
+        call_that_unmaps(image, request.image_bytes),
+    ];
+    calls.extend(
+        request
+            .islands
+            .iter()
+            .map(|&island| (libc::SYS_mmap, "mmap", [island, PAGE, READ_EXECUTE, AT_A_HOLE, u64::MAX, 0])),
+    );
+    calls
+}
+
+/// The only kind of call of [`cleaning_script`].
+pub(crate) fn call_that_unmaps(address: u64, bytes: u64) -> FilteredCall {
+    (libc::SYS_munmap, "munmap", [address, bytes, 0, 0, 0, 0])
 }
 
 fn begin(at: u64) -> Code {
@@ -258,8 +284,10 @@ pub(crate) fn mapping_script(
     code.call(libc::SYS_mmap, &[request.image, request.image_bytes, READ_EXECUTE, AT_A_HOLE, u64::MAX, 0]);
     code.require_rax(request.image);
     let data = request.image + request.text_bytes;
-    let fixed = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED) as u64;
-    code.call(libc::SYS_mmap, &[data, request.image_bytes - request.text_bytes, READ_WRITE, fixed, u64::MAX, 0]);
+    code.call(
+        libc::SYS_mmap,
+        &[data, request.image_bytes - request.text_bytes, READ_WRITE, OVER_THE_IMAGE, u64::MAX, 0],
+    );
     code.require_rax(data);
     code.call(libc::SYS_madvise, &[request.image + request.switch_offset, PAGE, libc::MADV_WIPEONFORK as u64]);
     // A forked child would believe that it records.
@@ -276,7 +304,7 @@ pub(crate) fn mapping_script(
         (Register::Rdi, 0),
         (Register::Rsi, request.shared_bytes),
         (Register::Rdx, READ_WRITE),
-        (Register::R10, (libc::MAP_SHARED | libc::MAP_NORESERVE) as u64),
+        (Register::R10, OBJECT_MAPPING),
         (Register::R9, 0),
     ] {
         code.load_immediate(register, value);
@@ -286,6 +314,9 @@ pub(crate) fn mapping_script(
     code.copy_rax(Register::Rdi);
     code.load_immediate(Register::Rsi, request.shared_bytes);
     code.load_immediate(Register::Rdx, libc::MADV_DONTFORK as u64);
+    code.call_prepared(libc::SYS_madvise);
+    // A core dump would read all of its address space, and so fill its holes. The call before has left its other arguments in their registers.
+    code.load_immediate(Register::Rdx, libc::MADV_DONTDUMP as u64);
     code.call_prepared(libc::SYS_madvise);
     code.store(1, done);
 
@@ -316,13 +347,82 @@ pub(crate) fn mapping_script(
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_SCRIPT_BYTES, MappingRequest, ResumePoint, cleaning_script, mapping_script};
+    use super::{
+        MOST_SCRIPT_BYTES, MappingRequest, Register, ResumePoint, Script, calls_of_script, cleaning_script,
+        mapping_script,
+    };
     use crate::decode::Instruction;
     use crate::tracee::Registers;
 
     fn registers() -> Registers {
         // SAFETY: integers only.
         unsafe { std::mem::zeroed() }
+    }
+
+    /// Runs the script's code on a register file, without memory: which calls it makes. Loops are left at once.
+    fn calls_made(script: &Script, at: u64) -> Vec<(i64, [u64; 6])> {
+        let mut registers = [0_u64; 16];
+        let (mut code, mut calls) = ((script.entry - at) as usize, Vec::new());
+        let immediate = |at: usize, bytes: usize| {
+            let mut word = [0; 8];
+            word[..bytes].copy_from_slice(&script.bytes[at..at + bytes]);
+            u64::from_le_bytes(word)
+        };
+        while code < script.bytes.len() - 8 {
+            let length = Instruction::decode(&script.bytes[code..]).unwrap().length;
+            match script.bytes[code..code + length] {
+                [low @ 0xb8..=0xbf, ..] => registers[(low & 7) as usize] = immediate(code + 1, 4),
+                [0x41, low @ 0xb8..=0xbf, ..] => registers[8 + (low & 7) as usize] = immediate(code + 2, 4),
+                [rex, 0xc7, low, ..] => {
+                    let value = i64::from(immediate(code + 3, 4) as u32 as i32).cast_unsigned();
+                    registers[(rex & 1) as usize * 8 + (low & 7) as usize] = value;
+                }
+                [rex @ 0x48..=0x49, low @ 0xb8..=0xbf, ..] => {
+                    registers[(rex & 1) as usize * 8 + (low & 7) as usize] = immediate(code + 2, 8);
+                }
+                [0x0f, 0x05] => {
+                    let argument = |register: Register| registers[register as usize];
+                    calls.push((registers[0].cast_signed(), super::ARGUMENTS.map(argument)));
+                }
+                _ => (),
+            }
+            code += length;
+        }
+        calls
+    }
+
+    #[test]
+    fn filters_are_asked_about_every_call_of_a_script() {
+        let request = MappingRequest {
+            image: 0x7f12_3456_0000,
+            text_bytes: 0x8000,
+            image_bytes: 0x2_0000,
+            switch_offset: 0x8000,
+            header_offset: 0x9000,
+            islands: vec![0x7f12_3455_0000],
+            shared_bytes: 1 << 30,
+        };
+        let resume = ResumePoint { rip: 0x40_1234, rax: 219 };
+        let at = 0x7f12_0000_0010;
+        let old = 0x7f00_0000_0000..0x7f00_0010_0000;
+        let script = mapping_script(at, &request, std::slice::from_ref(&old), &registers(), &resume);
+        let asked = calls_of_script(&request);
+        let made = calls_made(&script, at);
+        assert_eq!(made.len(), asked.len());
+        // Those on which filters decide: sizes, protections, flags and advice, not addresses and descriptors.
+        let telling = |number: i64, arguments: [u64; 6]| match number {
+            libc::SYS_mmap => vec![arguments[1], arguments[2], arguments[3]],
+            libc::SYS_madvise => vec![arguments[1], arguments[2]],
+            libc::SYS_memfd_create => vec![arguments[1]],
+            libc::SYS_ppoll => vec![arguments[0], arguments[1], arguments[3], arguments[4]],
+            _ => Vec::new(),
+        };
+        for (number, arguments) in made {
+            assert!(
+                asked.iter().any(|call| call.0 == number && telling(number, call.2) == telling(number, arguments)),
+                "{number} {arguments:x?}"
+            );
+        }
     }
 
     #[test]

@@ -1,24 +1,40 @@
 //! What the target's seccomp filters would answer to our calls. A forbidden call may kill the process, so filters are asked before.
+//!
+//! Filters that the program installs later are the agent's affair: it hooks `prctl` and `syscall`, and ends before.
 
 use crate::look::TaskStatus;
 use crate::refusal::Refusal;
-use crate::script::{MappingRequest, calls_of_script};
+use crate::script::{FilteredCall, MappingRequest, call_that_unmaps, calls_of_script};
 use crate::tracee::Tracee;
 use std::io;
+use std::ops::Range;
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 
-/// Calls that the agent makes by itself while it records.
-const CALLS_OF_AGENT: [(i64, &str); 8] = [
-    (libc::SYS_gettid, "gettid"),
-    (libc::SYS_prctl, "prctl"),
-    (libc::SYS_mmap, "mmap"),
-    (libc::SYS_munmap, "munmap"),
-    (libc::SYS_madvise, "madvise"),
-    (libc::SYS_futex, "futex"),
-    (libc::SYS_rt_sigprocmask, "rt_sigprocmask"),
-    (libc::SYS_clock_gettime, "clock_gettime"),
-];
+/// Calls that the agent makes by itself while it records, with the arguments on which a filter may decide. Where one is an address or a number of the process, it is one
+/// that is like it. The agent's `injected` module refers to this list.
+fn calls_of_agent() -> Vec<FilteredCall> {
+    const PR_GET_NAME: u64 = 16;
+    const FUTEX_WAIT: u64 = 0;
+    const FUTEX_WAKE: u64 = 1;
+    const CLOCK_MONOTONIC: u64 = 1;
+    /// `sigprocmask` does not know it, and reads the mask before it says so: with that the agent finds out whether memory can be read.
+    const NO_SUCH_ACTION: u64 = 0x7fff;
+    const ADDRESS: u64 = 0x7fff_0000_0000;
+    const THREAD: u64 = 1000;
+    vec![
+        (libc::SYS_gettid, "gettid", [0; 6]),
+        (libc::SYS_getpid, "getpid", [0; 6]),
+        (libc::SYS_prctl, "prctl(PR_GET_NAME)", [PR_GET_NAME, ADDRESS, 0, 0, 0, 0]),
+        (libc::SYS_madvise, "madvise(MADV_HUGEPAGE)", [ADDRESS, 1 << 21, libc::MADV_HUGEPAGE as u64, 0, 0, 0]),
+        (libc::SYS_futex, "futex", [ADDRESS, FUTEX_WAIT, 1, ADDRESS, 0, 0]),
+        (libc::SYS_futex, "futex", [ADDRESS, FUTEX_WAKE, i32::MAX as u64, 0, 0, 0]),
+        (libc::SYS_rt_sigprocmask, "rt_sigprocmask", [NO_SUCH_ACTION, ADDRESS, 0, 8, 0, 0]),
+        // Whether a thread has ended: signal 0 is never sent.
+        (libc::SYS_tgkill, "tgkill", [THREAD, THREAD, 0, 0, 0, 0]),
+        (libc::SYS_clock_gettime, "clock_gettime", [CLOCK_MONOTONIC, ADDRESS, 0, 0, 0, 0]),
+    ]
+}
 
 /// What stands against our calls, in words that a worker can pass to its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +52,7 @@ impl FilterVerdict {
             Self::Unreadable => Refusal::SeccompUnreadable(pid),
             Self::Forbidden { call, answer } => Refusal::Seccomp {
                 pid,
-                call: CALLS_OF_AGENT.get(call as usize).map_or("a call", |&(_, name)| name),
+                call: calls_of_agent().get(call as usize).map_or("a call", |&(_, name, _)| name),
                 action: forbidding(answer).unwrap_or("error"),
             },
         }
@@ -55,21 +71,25 @@ impl FilterVerdict {
     }
 }
 
-fn our_calls(request: &MappingRequest) -> Vec<(i64, &'static str, [u64; 6])> {
-    let agent = CALLS_OF_AGENT.iter().map(|&(number, name)| (number, name, [0; 6]));
-    calls_of_script(request).into_iter().chain(agent).collect()
+fn our_calls(request: &MappingRequest) -> Vec<FilteredCall> {
+    calls_of_script(request).into_iter().chain(calls_of_agent()).collect()
 }
 
-/// Whether a filter of the stopped thread answers one of our calls with anything but "allow". Without a request, only memory is to be unmapped.
-pub(crate) fn check_filters(tracee: &Tracee, request: Option<&MappingRequest>) -> Result<(), FilterVerdict> {
+/// Whether a filter of the stopped thread answers one of our calls with anything but "allow". Without a request, only memory is unmapped.
+pub(crate) fn check_filters(
+    tracee: &Tracee,
+    request: Option<&MappingRequest>,
+    unmapped: &[Range<u64>],
+) -> Result<(), FilterVerdict> {
     let filters = read_filters(tracee).map_err(|_| FilterVerdict::Unreadable)?;
-    let calls = request.map_or_else(|| vec![(libc::SYS_munmap, "munmap", [0; 6])], our_calls);
+    let mut calls = request.map_or_else(Vec::new, our_calls);
+    calls.extend(unmapped.iter().map(|range| call_that_unmaps(range.start, range.end - range.start)));
     check_calls(&filters, &calls)
 }
 
 /// Whether the filters of all stopped threads allow what the agent does by itself: each thread may have its own filter, and any may be the one that allocates.
 pub(crate) fn check_agent_calls<'a>(pid: i32, threads: impl Iterator<Item = &'a Tracee>) -> Result<(), FilterVerdict> {
-    let calls: Vec<_> = CALLS_OF_AGENT.iter().map(|&(number, name)| (number, name, [0; 6])).collect();
+    let calls = calls_of_agent();
     // Most threads have the filters of the one that created them.
     let mut checked: Vec<Vec<[u64; 2]>> = Vec::new();
     for tracee in threads {
@@ -94,10 +114,7 @@ pub(crate) fn check_agent_calls<'a>(pid: i32, threads: impl Iterator<Item = &'a 
     Ok(())
 }
 
-fn check_calls(
-    filters: &[Vec<libc::sock_filter>],
-    calls: &[(i64, &'static str, [u64; 6])],
-) -> Result<(), FilterVerdict> {
+fn check_calls(filters: &[Vec<libc::sock_filter>], calls: &[FilteredCall]) -> Result<(), FilterVerdict> {
     for (call, (number, _, arguments)) in (0..).zip(calls) {
         for filter in filters {
             let answer = run(filter, &call_data(*number, arguments));
@@ -222,10 +239,40 @@ fn run(filter: &[libc::sock_filter], data: &[u8; 64]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{call_data, forbidding, run};
+    use super::{FilterVerdict, call_data, calls_of_agent, check_calls, forbidding, run};
 
     fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
         libc::sock_filter { code, jt, jf, k }
+    }
+
+    #[test]
+    fn filters_see_the_arguments_of_the_agents_calls() {
+        // As sandboxes do: prctl only to ask for a name, sigprocmask only with actions that exist, madvise only to give memory back.
+        let only = |call: i64, at: u32, values: &[u32]| -> Vec<libc::sock_filter> {
+            let count = values.len() as u8;
+            let mut filter = vec![
+                instruction(0x20, 0, 0, 0),
+                instruction(0x15, 0, count + 2, call as u32),
+                instruction(0x20, 0, 0, 16 + 8 * at),
+            ];
+            filter.extend((0..count).map(|index| instruction(0x15, count - index, 0, values[index as usize])));
+            filter.extend([instruction(0x06, 0, 0, 0x8000_0000), instruction(0x06, 0, 0, 0x7fff_0000)]);
+            filter
+        };
+        let forbidden = |filter: Vec<libc::sock_filter>| match check_calls(&[filter], &calls_of_agent()) {
+            Ok(()) => None,
+            Err(FilterVerdict::Forbidden { call, .. }) => Some(calls_of_agent()[call as usize].1),
+            Err(FilterVerdict::Unreadable) => unreachable!(),
+        };
+        assert_eq!(forbidden(only(libc::SYS_prctl, 0, &[16])), None);
+        assert_eq!(forbidden(only(libc::SYS_prctl, 0, &[0, 15])), Some("prctl(PR_GET_NAME)"));
+        assert_eq!(forbidden(only(libc::SYS_madvise, 2, &[4, 8])), Some("madvise(MADV_HUGEPAGE)"));
+        assert_eq!(forbidden(only(libc::SYS_madvise, 2, &[14])), None);
+        assert_eq!(forbidden(only(libc::SYS_rt_sigprocmask, 0, &[0, 1, 2])), Some("rt_sigprocmask"));
+        assert_eq!(forbidden(only(libc::SYS_futex, 1, &[0])), Some("futex"), "waking is another operation");
+        for call in [libc::SYS_getpid, libc::SYS_tgkill, libc::SYS_gettid, libc::SYS_clock_gettime] {
+            assert!(forbidden(only(call, 5, &[7])).is_some(), "{call}");
+        }
     }
 
     #[test]

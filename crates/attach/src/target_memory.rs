@@ -3,6 +3,7 @@
 //! Writes go through read-only mappings, as a debugger's do: the kernel copies the page first. They are not atomic, so no word that the running target uses is written
 //! this way unless any mixture of old and new bytes is harmless, or all threads are stopped.
 
+use crate::look::living_folder;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -16,7 +17,7 @@ pub(crate) struct TargetMemory {
 impl TargetMemory {
     /// Memory that can be written.
     pub(crate) fn open(pid: i32) -> io::Result<Self> {
-        Ok(Self { file: OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))? })
+        Ok(Self { file: OpenOptions::new().read(true).write(true).open(format!("{}/mem", living_folder(pid)))? })
     }
 
     pub(crate) fn read(&self, address: u64, into: &mut [u8]) -> io::Result<()> {

@@ -6,11 +6,16 @@ use crate::mappings::AddressSpace;
 use crate::steps::Steps;
 use crate::target_memory::TargetMemory;
 use crate::tracee::{Registers, StopKind, Tracee};
+use crate::worker::ThreadsGoOn;
 use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+/// How long threads are waited for that did not stop in time.
+pub(crate) const LATE_BUDGET: Duration = Duration::from_secs(1);
+/// What stopping one more thread takes on a quiet machine, and half as much again.
+const STOP_PER_THREAD: Duration = Duration::from_micros(10);
 /// How much of a stack is searched, from its top. A signal frame that lies deeper belongs to a handler that uses more stack than this.
 const STACK_SEARCHED: u64 = 1 << 20;
 /// The bytes below the stack pointer that a function may use.
@@ -63,12 +68,13 @@ impl<'a> StoppedThreads<'a> {
         memory: &'a TargetMemory,
         budget: Duration,
         steps: &Steps,
+        go_on: &mut ThreadsGoOn<'_>,
     ) -> Result<Self, StopFailure> {
         let mut all = Self { pid, memory, threads: Vec::new(), began: Instant::now(), mended: 0 };
         match all.stop_within(budget, steps) {
             Ok(()) => Ok(all),
             Err(failure) => {
-                all.release();
+                all.release(go_on);
                 Err(failure)
             }
         }
@@ -98,7 +104,7 @@ impl<'a> StoppedThreads<'a> {
             }
         }
         self.began = Instant::now();
-        let deadline = self.began + budget;
+        let deadline = self.began + budget + STOP_PER_THREAD * self.threads.len() as u32;
         self.threads.iter_mut().for_each(StoppedThread::interrupt);
         self.wait_for_all(&mut known, deadline)?;
         steps.at("all threads are stopped");
@@ -130,6 +136,7 @@ impl<'a> StoppedThreads<'a> {
     pub(crate) fn let_out(
         &mut self,
         deadline: Instant,
+        steps: &Steps,
         is_inside: impl Fn(&Registers) -> bool,
     ) -> Result<(), StopFailure> {
         /// How long one thread runs at most: longer than any call that does not wait.
@@ -151,6 +158,7 @@ impl<'a> StoppedThreads<'a> {
                 }
                 thread.tracee.go_on(kind).map_err(StopFailure::Failed)?;
                 thread.stop = None;
+                steps.at("a thread is let out of a hook");
                 let until = Instant::now() + TURN;
                 while is_inside(&registers) && Instant::now() < until {
                     std::hint::spin_loop();
@@ -217,8 +225,8 @@ impl<'a> StoppedThreads<'a> {
     /// Begins system calls again that failed only because we stopped the thread: some kinds of waiting are not restarted by the kernel.
     fn mend(&mut self) {
         for thread in &mut self.threads {
-            if let Some((StopKind::Interrupted, registers)) = &mut thread.stop
-                && let Some(again) = begin_again(self.pid, &thread.tracee, registers, self.memory)
+            if let Some((kind, registers)) = &mut thread.stop
+                && let Some(again) = begin_again(&thread.tracee, *kind, registers, self.memory)
             {
                 *registers = again;
                 self.mended += 1;
@@ -301,7 +309,9 @@ impl<'a> StoppedThreads<'a> {
             return Ok(false);
         }
         let words_of = |bytes: &[u8]| bytes.chunks_exact(8).any(|word| u64_at(word, 0).is_some_and(within));
-        if read_many(self.pid, stacks, &mut buffer[..wanted]).is_ok_and(|read| read == wanted) {
+        // By a thread that lives: the first one may have ended.
+        let living = self.threads.first().map_or(self.pid, |thread| thread.tracee.thread);
+        if read_many(living, stacks, &mut buffer[..wanted]).is_ok_and(|read| read == wanted) {
             return Ok(words_of(&buffer[..wanted]));
         }
         // One of the stacks cannot be read whole: each by itself, and a page at a time.
@@ -320,12 +330,11 @@ impl<'a> StoppedThreads<'a> {
     }
 
     /// Lets all go: those that were in the program first, then those in system calls. Returns how long the last was stopped.
-    pub(crate) fn release(&mut self) -> Duration {
+    ///
+    /// Threads that did not stop in time will do so in a moment, when no other thread is held up any more: they are waited for, since their system calls may fail then.
+    pub(crate) fn release(&mut self, go_on: &mut ThreadsGoOn<'_>) -> Duration {
         // If not all could be stopped, this was not yet done.
         self.mend();
-        // Threads that have not stopped cannot be released: they stop in a moment if they were interrupted, and must be waited for. The end of this process lets the
-        // others go, without any stop.
-        let deadline = Instant::now() + Duration::from_millis(200);
         let (program, system): (Vec<_>, Vec<_>) = self.threads.drain(..).partition(|thread| {
             thread.stop.as_ref().is_some_and(|(_, registers)| registers.orig_rax.cast_signed() < 0)
         });
@@ -334,55 +343,59 @@ impl<'a> StoppedThreads<'a> {
             match thread.stop {
                 Some((kind, _)) => thread.tracee.release(kind),
                 None if thread.is_interrupted => late.push(thread.tracee),
+                // The end of this process lets it go, without any stop.
                 None => (),
             }
         }
-        for tracee in late {
-            if let Ok(Some(kind)) = tracee.wait(deadline) {
-                if kind == StopKind::Interrupted
-                    && let Ok(registers) = tracee.registers()
-                {
-                    begin_again(self.pid, &tracee, &registers, self.memory);
-                }
-                tracee.release(kind);
-            }
-        }
-        self.began.elapsed()
+        let pause = self.began.elapsed();
+        go_on.say();
+        let deadline = Instant::now() + LATE_BUDGET;
+        late.into_iter().for_each(|tracee| tracee.release_late(self.memory, deadline));
+        pause
     }
 }
 
-/// Makes a thread that we have interrupted begin its system call again, if that failed because of our stop alone. Returns its new registers then.
+impl Tracee {
+    /// Waits for a thread that was interrupted and has not stopped yet, and lets it go at once.
+    pub(crate) fn release_late(self, memory: &TargetMemory, deadline: Instant) {
+        if let Ok(Some(kind)) = self.wait(deadline) {
+            if let Ok(registers) = self.registers() {
+                begin_again(&self, kind, &registers, memory);
+            }
+            self.release(kind);
+        }
+    }
+}
+
+/// Makes a stopped thread begin its system call again, if that failed because of our stop alone. Returns its new registers then.
+///
+/// The kernel decides when the thread goes on, with the result that stands for "restart, unless a handler runs": a signal that has arrived by then, during the stop too,
+/// is handled, and the call fails with EINTR, as it would without us. Setting the instruction pointer back would lose that EINTR, and the program would wait on.
 pub(crate) fn begin_again(
-    pid: i32,
     tracee: &Tracee,
+    stop: StopKind,
     registers: &Registers,
     memory: &TargetMemory,
 ) -> Option<Registers> {
-    begun_again(pid, tracee.thread, registers, memory).filter(|again| tracee.set_registers(again).is_ok())
+    const ERESTARTNOHAND: i64 = 514;
+    if stop == StopKind::GroupStop || !was_cut_short(registers, memory) {
+        return None;
+    }
+    let again = Registers { rax: (-ERESTARTNOHAND).cast_unsigned(), ..*registers };
+    tracee.set_registers(&again).is_ok().then_some(again)
 }
 
-/// The registers that begin a system call again, if it failed with EINTR because of our stop alone.
-pub(crate) fn begun_again(pid: i32, thread: i32, registers: &Registers, memory: &TargetMemory) -> Option<Registers> {
+/// Whether a thread stopped in a system call that fails with EINTR when a thread is stopped.
+pub(crate) fn was_cut_short(registers: &Registers, memory: &TargetMemory) -> bool {
     let number = registers.orig_rax.cast_signed();
-    if number < 0 || registers.rax.cast_signed() != -i64::from(libc::EINTR) || !fails_with_eintr(number) {
-        return None;
-    }
-    let status = TaskStatus::of_thread(pid, thread).ok()?;
-    // Another signal is on its way: EINTR is right.
-    if (status.signals("SigPnd") | status.signals("ShdPnd")) & !status.signals("SigBlk") != 0 {
-        return None;
-    }
-    let call = registers.rip.checked_sub(2)?;
-    memory.holds(call, &SYSCALL).then(|| {
-        let mut again = *registers;
-        again.rip = call;
-        again.rax = registers.orig_rax;
-        again.orig_rax = u64::MAX;
-        again
-    })
+    number >= 0
+        && registers.rax.cast_signed() == -i64::from(libc::EINTR)
+        && fails_with_eintr(number)
+        && registers.rip.checked_sub(2).is_some_and(|call| memory.holds(call, &SYSCALL))
 }
 
-/// System calls that the kernel does not restart after a stop, some of them only with a time-out on their socket.
+/// System calls that the kernel does not restart after a stop: some always, some only with a time-out on their socket, and those on files only where a file system in user
+/// space (FUSE) answers them with EINTR. `close` is not among them: its descriptor is free again whatever it returns.
 fn fails_with_eintr(number: i64) -> bool {
     const IO_PGETEVENTS: i64 = 333;
     const EPOLL_PWAIT2: i64 = 441;
@@ -400,8 +413,19 @@ fn fails_with_eintr(number: i64) -> bool {
             | libc::SYS_msgsnd
             | libc::SYS_read
             | libc::SYS_readv
+            | libc::SYS_pread64
+            | libc::SYS_preadv
+            | libc::SYS_preadv2
             | libc::SYS_write
             | libc::SYS_writev
+            | libc::SYS_pwrite64
+            | libc::SYS_pwritev
+            | libc::SYS_pwritev2
+            | libc::SYS_sendfile
+            | libc::SYS_splice
+            | libc::SYS_tee
+            | libc::SYS_vmsplice
+            | libc::SYS_copy_file_range
             | libc::SYS_recvfrom
             | libc::SYS_recvmsg
             | libc::SYS_recvmmsg
@@ -412,11 +436,32 @@ fn fails_with_eintr(number: i64) -> bool {
             | libc::SYS_accept4
             | libc::SYS_connect
             | libc::SYS_io_uring_enter
+            | libc::SYS_open
+            | libc::SYS_openat
+            | libc::SYS_openat2
+            | libc::SYS_creat
+            | libc::SYS_stat
+            | libc::SYS_lstat
+            | libc::SYS_fstat
+            | libc::SYS_newfstatat
+            | libc::SYS_statx
+            | libc::SYS_statfs
+            | libc::SYS_fstatfs
+            | libc::SYS_access
+            | libc::SYS_faccessat
+            | libc::SYS_faccessat2
+            | libc::SYS_readlink
+            | libc::SYS_readlinkat
+            | libc::SYS_getdents64
+            | libc::SYS_fsync
+            | libc::SYS_fdatasync
+            | libc::SYS_syncfs
+            | libc::SYS_sync_file_range
     )
 }
 
-/// Reads several ranges one behind the other.
-pub(crate) fn read_many(pid: i32, ranges: &[Range<u64>], into: &mut [u8]) -> io::Result<usize> {
+/// Reads several ranges into one buffer, in their order, through a thread that has not ended.
+pub(crate) fn read_many(thread: i32, ranges: &[Range<u64>], into: &mut [u8]) -> io::Result<usize> {
     let remote: Vec<libc::iovec> = ranges
         .iter()
         .map(|range| libc::iovec {
@@ -426,6 +471,6 @@ pub(crate) fn read_many(pid: i32, ranges: &[Range<u64>], into: &mut [u8]) -> io:
         .collect();
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     // SAFETY: the kernel writes into `into` at most; the remote addresses are those of another process.
-    let read = unsafe { libc::process_vm_readv(pid, &raw const local, 1, remote.as_ptr(), remote.len() as u64, 0) };
+    let read = unsafe { libc::process_vm_readv(thread, &raw const local, 1, remote.as_ptr(), remote.len() as u64, 0) };
     usize::try_from(read).map_err(|_| io::Error::last_os_error())
 }

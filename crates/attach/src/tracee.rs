@@ -136,7 +136,7 @@ impl Tracee {
         (written > 0 && configuration.pointer != 0).then_some(configuration.pointer)
     }
 
-    /// A filter of the thread, in the order of its filters: `ENOENT` behind the last.
+    /// A filter of the thread, in the order of its filters: `ENOENT` after all of them.
     pub(crate) fn seccomp_filter(&self, index: u64) -> io::Result<Vec<libc::sock_filter>> {
         // SAFETY: with a null pointer, the kernel only says how many instructions there are.
         let count = unsafe { libc::ptrace(PTRACE_SECCOMP_GET_FILTER, self.thread, index, 0_u64) };

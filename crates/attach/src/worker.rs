@@ -3,6 +3,9 @@
 //! Threads of the target stay stopped as long as their tracer lives and does not release them. So the tracer is a process of its own that does nothing else, and its
 //! parent kills it when it takes longer than its budget: the kernel then releases all threads. The worker dies with its parent.
 //!
+//! The worker has a session of its own. A SIGSTOP of the command's process group, as shells and job schedulers send it, would stop worker and watchdog at once, and all
+//! threads of the target with them. Other signals of the terminal are for the parent: the worker blocks them.
+//!
 //! The worker is forked from a process that may have threads. glibc makes its own allocator usable in such a child; the worker takes no other lock: it prints nothing.
 
 use crate::tracee::block_signals;
@@ -60,6 +63,7 @@ pub(crate) fn run_in_stages(
         unsafe {
             libc::signal(libc::SIGCHLD, libc::SIG_DFL);
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+            libc::setsid();
         }
         // SAFETY: takes nothing. The parent may have died before the line above.
         if unsafe { libc::getppid() }.cast_unsigned() == parent {

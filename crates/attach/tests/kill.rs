@@ -7,7 +7,10 @@ mod support;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
-use support::{Target, attach, attacher, births_and_deaths, changed_bytes, complaint, detach, our_mappings, step_file};
+use support::{
+    Target, attach, attacher, attacher_command, births_and_deaths, changed_bytes, complaint, detach, our_mappings,
+    step_file,
+};
 
 #[test]
 fn attacher_process() {
@@ -33,7 +36,7 @@ fn is_unharmed(target: &mut Target, when: &str) {
 fn at_every_step(what: &str, whom: &str) {
     for step in 1..200 {
         let mut target = Target::churn(1 + step % 3, step % 2);
-        if what == "detach" {
+        if what != "attach" {
             attach(target.pid());
         }
         let steps = step_file();
@@ -47,7 +50,7 @@ fn at_every_step(what: &str, whom: &str) {
         is_unharmed(&mut target, &when);
         let _ = fs::remove_file(&steps);
         if taken < step {
-            assert!(step > 10, "an attacher has more steps: {step}");
+            assert!(step > if what == "walk" { 5 } else { 10 }, "it has more steps: {step}");
             return;
         }
     }
@@ -89,6 +92,51 @@ fn worker_killed_at_every_step() {
 }
 
 #[test]
+fn detaching_worker_killed_at_every_step() {
+    at_every_step("detach", "itself");
+}
+
+#[test]
+fn walker_killed_at_every_step() {
+    at_every_step("walk", "all");
+    at_every_step("walk", "itself");
+}
+
+/// As a shell's or a job scheduler's SIGSTOP does it, while all threads are stopped.
+#[test]
+fn threads_go_on_while_the_attacher_its_worker_or_its_group_is_stopped() {
+    let stopped_for = Duration::from_secs(5);
+    std::thread::scope(|scope| {
+        for (whom, what) in [("parent", "attach"), ("worker", "attach"), ("group", "attach"), ("group", "detach")] {
+            scope.spawn(move || {
+                let mut target = Target::churn(2, 1);
+                if what == "detach" {
+                    attach(target.pid());
+                }
+                let steps = step_file();
+                let mut command = attacher_command(what, target.pid(), &steps, None);
+                let mut child =
+                    command.env("ATTACHER_STOPS", format!("{whom} all threads are stopped")).spawn().unwrap();
+                while !fs::read_to_string(&steps).unwrap_or_default().contains("all threads are stopped") {
+                    assert!(child.try_wait().unwrap().is_none(), "{}", complaint(child.stderr.take()));
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                let when = format!("while the {whom} is stopped ({what})");
+                target.check(&when);
+                std::thread::sleep(stopped_for);
+                target.check(&when);
+                let state = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+                assert!(whom == "worker" || state.contains(") T "), "it was to be stopped: {state}");
+                support::send(-(child.id() as i32), libc::SIGCONT);
+                assert!(child.wait().unwrap().success(), "{}", complaint(child.stderr.take()));
+                let _ = fs::remove_file(&steps);
+                is_unharmed(&mut target, &format!("after the {whom} was stopped ({what})"));
+            });
+        }
+    });
+}
+
+#[test]
 fn attachers_killed_at_random_moments() {
     let kills: u64 = std::env::var("HIGHWATER_ATTACH_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(24);
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
@@ -111,7 +159,7 @@ fn attachers_killed_at_random_moments() {
         std::thread::sleep(Duration::from_micros(random % 12_000));
         support::send(-(child.id() as i32), libc::SIGKILL);
         killed += u64::from(!child.wait().unwrap().success());
-        let when = format!("after {what} was killed at a random moment behind {}", last_step(&steps));
+        let when = format!("after {what} was killed at a random moment after {}", last_step(&steps));
         is_unharmed(&mut target, &when);
         let _ = fs::remove_file(&steps);
     }

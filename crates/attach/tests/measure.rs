@@ -2,8 +2,9 @@
 
 mod support;
 
+use std::process::Command;
 use std::time::Duration;
-use support::{Target, attach, detach};
+use support::{Target, attach, detach, program};
 
 fn row(name: &str, mut times: Vec<Duration>) {
     times.sort_unstable();
@@ -14,6 +15,20 @@ fn row(name: &str, mut times: Vec<Duration>) {
         show(times[times.len() / 2]),
         show(times[times.len() - 1])
     );
+}
+
+#[test]
+#[ignore = "measures; see bench/attach"]
+fn copies_of_the_heap() {
+    for mebibytes in ["64", "256"] {
+        let target = Target::ready(Command::new(program("special")).args(["heap", mebibytes]));
+        let mut stops: Vec<Duration> =
+            (0..9).map(|_| highwater_attach::walk_heap(target.pid(), Duration::from_secs(5)).unwrap().pause).collect();
+        stops.sort_unstable();
+        let per_mebibyte = stops[4].as_secs_f64() * 1e3 / mebibytes.parse::<f64>().unwrap();
+        println!("{mebibytes} MiB of older blocks: {per_mebibyte:.3} ms for each");
+        row(&format!("{mebibytes} MiB of older blocks"), stops);
+    }
 }
 
 #[test]

@@ -81,11 +81,6 @@ fn programs_without_an_allocator_that_can_be_found() {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(
             folder.join("main.go"),
-            "package main\nimport \"fmt\"\nfunc main() { fmt.Println(\"ready\"); select {} }\n",
-        )
-        .unwrap();
-        std::fs::write(
-            folder.join("main.go"),
             "package main\nimport (\"fmt\"; \"time\")\nfunc main() { fmt.Println(\"ready\"); time.Sleep(time.Hour) }\n",
         )
         .unwrap();

@@ -213,6 +213,7 @@ impl Keeper<'_> {
         Some(match self.memory.ended()? {
             AttachedEnd::NoReader => "recording ended: this command stood still for longer than 10 s",
             AttachedEnd::Asked => "recording ended: it was detached",
+            AttachedEnd::Filter => "recording ended: the program installed a seccomp filter",
             AttachedEnd::Damaged => "recording ended: the program has written into the agent's memory",
         })
     }

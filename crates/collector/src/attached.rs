@@ -201,6 +201,9 @@ impl AttachedReader {
                 "its agent ended because no collector gave a sign for 10 s; 'highwater attach' begins anew"
             }
             AttachedEnd::Asked => "its agent was asked to end; 'highwater attach' begins anew",
+            AttachedEnd::Filter => {
+                "its agent ended when the program installed a seccomp filter; 'highwater attach' says whether that permits it"
+            }
             AttachedEnd::Damaged => "the program has written into the agent's memory; 'highwater attach' begins anew",
         })
     }

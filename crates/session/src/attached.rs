@@ -8,7 +8,7 @@ use crate::session_memory::{Refused, SessionMemory};
 use crate::stamps::monotonic_ns;
 use highwater_clock::Counter;
 use highwater_shm::attach_v1::{
-    AttachHeader, AttachLayout, AttachPage, ENDED_BY_READER, ENDED_NO_READER, FLAG_CONTENTS, FLAG_COUNTER,
+    AttachHeader, AttachLayout, AttachPage, ENDED_BY_FILTER, ENDED_BY_READER, ENDED_NO_READER, FLAG_CONTENTS, FLAG_COUNTER,
     FLAG_NO_ARGS, PAGE_MAGIC, SESSION, UNKNOWN_FREES, UnknownFreeLog, VERSION,
 };
 use highwater_shm::session_v1::{AgentClock, Header, MAGIC};
@@ -51,6 +51,8 @@ pub enum AttachedEnd {
     NoReader,
     /// The reader asked for it.
     Asked,
+    /// The program installed a seccomp filter, which may forbid what the agent does.
+    Filter,
     /// Its memory has impossible values.
     Damaged,
 }
@@ -194,6 +196,7 @@ impl AttachedMemory {
             0 => None,
             ENDED_NO_READER => Some(AttachedEnd::NoReader),
             ENDED_BY_READER => Some(AttachedEnd::Asked),
+            ENDED_BY_FILTER => Some(AttachedEnd::Filter),
             _ => Some(AttachedEnd::Damaged),
         }
     }

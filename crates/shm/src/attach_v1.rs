@@ -144,6 +144,8 @@ pub enum FunctionIndex {
     DeleteSizedAligned,
     DeleteArraySizedAligned,
     Dlclose,
+    Prctl,
+    Syscall,
 }
 
 const fn function(name: &'static str, arguments: u8) -> HookableFunction {
@@ -151,10 +153,10 @@ const fn function(name: &'static str, arguments: u8) -> HookableFunction {
 }
 
 /// The number of [`FUNCTIONS`].
-pub const FUNCTION_COUNT: usize = 32;
+pub const FUNCTION_COUNT: usize = 34;
 
 /// All functions that can be hooked. `dlclose` is the C library's, whichever allocator there is; hooking it is optional, and lets the agent notice at once
-/// that a library was unloaded.
+/// that a library was unloaded. `prctl` and `syscall` are, too: the agent ends before the program installs a seccomp filter, which may forbid the agent's system calls.
 pub const FUNCTIONS: [HookableFunction; FUNCTION_COUNT] = [
     function("malloc", 1),
     function("free", 1),
@@ -188,6 +190,8 @@ pub const FUNCTIONS: [HookableFunction; FUNCTION_COUNT] = [
     function("_ZdlPvmSt11align_val_t", 3),
     function("_ZdaPvmSt11align_val_t", 3),
     function("dlclose", 1),
+    function("prctl", 5),
+    function("syscall", 6),
 ];
 
 /// Room for functions in an [`Implementation`]: later versions may have more.
@@ -230,7 +234,7 @@ const _: () = assert!(size_of::<Implementation>() == 400);
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Hook {
-    /// Address of the first byte that was changed: behind the function's first instruction.
+    /// Address of the first byte that was changed: after the function's first instruction, or its entry.
     pub address: u64,
     /// The number of bytes that were changed: at most 16.
     pub length: u64,
@@ -280,8 +284,7 @@ pub struct AttachHeader {
     pub script_done: u64,
     /// Written by the attacher: 1 when it has opened the object.
     pub script_acknowledged: u64,
-    /// Written by the script: the number of the step that failed, 0 if none did.
-    pub script_failed_at: u64,
+    unused: u64,
     /// Written by the script: the results of its system calls.
     pub script_results: [u64; 24],
 
@@ -387,7 +390,8 @@ pub struct AttachPage {
     pub unknown_bytes: AtomicU64,
     /// Calls that were passed on because no [`ThreadSlot`] was free.
     pub unslotted: AtomicU64,
-    agent: u64,
+    /// The number of those calls that have not returned: frames of the image on stacks of threads without a slot.
+    pub unslotted_frames: AtomicU64,
 }
 
 const _: () = {
@@ -401,6 +405,8 @@ pub const ENDED_NO_READER: u64 = 1;
 pub const ENDED_BY_READER: u64 = 2;
 /// [`AttachPage::ended`]: the session's memory has impossible values.
 pub const ENDED_DAMAGED: u64 = 3;
+/// [`AttachPage::ended`]: the program installed a seccomp filter.
+pub const ENDED_BY_FILTER: u64 = 4;
 
 /// The number of thread slots: a power of two.
 pub const THREAD_SLOTS: usize = 1 << 14;
@@ -421,7 +427,8 @@ pub struct ThreadSlot {
     pub pointer: AtomicU64,
     /// The kernel's number of the thread that used the slot last. Stacks, and thread pointers with them, are used again.
     pub id: AtomicU64,
-    /// How deep the thread is inside hooks: not 0 from when an entry has found its slot until it returns, except in the last jump to a real function.
+    /// Not 0 while a frame of the image is on the thread's stack: from when an entry has found its slot until it returns, except in the last jump to a real function.
+    /// [`RECORDING`], and [`PASSING`] for each frame under which the program's own calls are recorded: a real `dlclose` runs destructors.
     pub depth: AtomicU64,
     /// Hooked calls so far. The agent looks at the reader's words every so often.
     pub calls: AtomicU64,
@@ -430,6 +437,12 @@ pub struct ThreadSlot {
 }
 
 const _: () = assert!(size_of::<ThreadSlot>() == 64);
+
+/// Bits of [`ThreadSlot::depth`] that are not 0 while a call is recorded, or passed on with a frame of the image below it: calls that the real function makes are
+/// passed on.
+pub const RECORDING: u64 = 0xffff_ffff;
+/// One frame in [`ThreadSlot::depth`] that does not record.
+pub const PASSING: u64 = 1 << 32;
 
 /// The maximum number of entries in the table of modules.
 pub const MOST_MODULES: usize = 4096;
@@ -488,7 +501,7 @@ pub struct UnknownFreeLog {
     /// The number of frees until now.
     pub written: AtomicU64,
     rest: [u64; 7],
-    /// In a ring. Each has the address in its lower 48 bits, and above them which time it is that the ring was come through, modulo 2¹⁶.
+    /// In a ring. Each has the address in its lower 48 bits, and above them the round of the ring, counted from 1, modulo 2¹⁶.
     entries: [AtomicU64; LOGGED_FREES],
 }
 
@@ -604,6 +617,7 @@ mod tests {
             (FunctionIndex::DeleteArraySized, "_ZdaPvm"),
             (FunctionIndex::DeleteArraySizedAligned, "_ZdaPvmSt11align_val_t"),
             (FunctionIndex::Dlclose, "dlclose"),
+            (FunctionIndex::Syscall, "syscall"),
         ] {
             assert_eq!(FUNCTIONS[index as usize].name, name);
         }

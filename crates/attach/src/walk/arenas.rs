@@ -1,6 +1,6 @@
 //! Where glibc's arenas are, and a copy of them.
 //!
-//! `main_arena` has no symbol in most systems. It is the place in the C library's data whose empty bins point to themselves, whose ring of arenas leads back, and whose
+//! `main_arena` has no symbol in most systems. It is the address in the C library's data whose empty bins point to themselves, whose ring of arenas leads back, and whose
 //! top chunk is mapped.
 
 use crate::elf::{PT_LOAD, u64_at};
@@ -8,11 +8,14 @@ use crate::mappings::AddressSpace;
 use crate::modules::TargetModule;
 use crate::target_memory::TargetMemory;
 use crate::threads::read_many;
+use std::borrow::Cow;
 use std::io;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::time::Instant;
 
-/// Offsets in `struct malloc_state`, the same from glibc 2.35 to 2.41.
+/// The versions of glibc whose layout is known: 2.35 to 2.41.
+const KNOWN_VERSIONS: RangeInclusive<u32> = 35..=41;
+/// Offsets in `struct malloc_state`, the same in these versions.
 const FAST_BINS: u64 = 0x10;
 const TOP: u64 = 0x60;
 const BINS: u64 = 0x70;
@@ -27,8 +30,11 @@ const MOST_RANGES: usize = 1 << 16;
 /// Places that are examined because they look like the main arena.
 const MOST_CANDIDATES: usize = 512;
 const MOST_DATA: u64 = 64 << 20;
-/// Bytes that are copied behind the end of a range: the header of the top chunk.
-const BEHIND: u64 = 32;
+/// Bytes that are copied after the end of a range: the header of the top chunk.
+const AFTER: u64 = 32;
+/// From the limits of the thread caches back to the number of chunks with mappings of their own, and to the sum of their bytes.
+const MAPPED_COUNT: u64 = 0x2c;
+const MAPPED_BYTES: u64 = 0x18;
 const PAGE: u64 = 4096;
 /// Bytes that are copied before the time is looked at.
 const PART: usize = 1 << 20;
@@ -47,6 +53,9 @@ pub(super) fn find_layout(memory: &TargetMemory, modules: &[TargetModule]) -> Op
     for module in modules.iter().filter(|module| {
         !module.is_loader && !module.is_vdso && (module.is_program || module.file_name().starts_with("libc"))
     }) {
+        if !version_of(memory, module).is_some_and(|version| KNOWN_VERSIONS.contains(&version)) {
+            continue;
+        }
         for segment in module.segments.iter().filter(|segment| segment.kind == PT_LOAD && segment.writable) {
             let start = module.bias.wrapping_add(segment.address) & !7;
             let end = start.wrapping_add(segment.memory_bytes) & !7;
@@ -60,6 +69,30 @@ pub(super) fn find_layout(memory: &TargetMemory, modules: &[TargetModule]) -> Op
         }
     }
     None
+}
+
+/// The second number of glibc's version, as the function `gnu_get_libc_version` would return it. The function is read, not called: `lea rax, [rip + …]`, `ret`.
+fn version_of(memory: &TargetMemory, module: &TargetModule) -> Option<u32> {
+    const NAME: &str = "gnu_get_libc_version";
+    let function = module.symbols.find(module.bias, &[NAME]).get(NAME)?.address;
+    let code = memory.read_vec(function, 12).ok()?;
+    let text = memory.read_vec(address_returned(function, &code)?, 16).ok()?;
+    second_number(&text)
+}
+
+fn address_returned(function: u64, code: &[u8]) -> Option<u64> {
+    const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
+    let skip = if code.starts_with(&ENDBR64) { ENDBR64.len() } else { 0 };
+    let [0x48, 0x8d, 0x05, a, b, c, d, 0xc3] = *code.get(skip..)?.first_chunk::<8>()? else { return None };
+    let displacement = i32::from_le_bytes([a, b, c, d]);
+    Some(function.wrapping_add(skip as u64 + 7).wrapping_add_signed(displacement.into()))
+}
+
+/// Of a version like `2.36`, which ends with a zero byte. glibc's first number has been 2 since 1997.
+fn second_number(text: &[u8]) -> Option<u32> {
+    let end = text.iter().position(|&byte| byte == 0)?;
+    let text = std::str::from_utf8(&text[..end]).ok()?;
+    text.strip_prefix("2.")?.split('.').next()?.parse().ok()
 }
 
 fn layout_in(memory: &TargetMemory, range: Range<u64>, data: &[u8]) -> Option<HeapLayout> {
@@ -149,9 +182,9 @@ pub(super) fn bytes_of(ranges: &[(Range<u64>, u64)]) -> u64 {
 
 /// Everything that is needed to read the heap, as of one instant.
 #[derive(Debug, Default)]
-pub(super) struct HeapCopy {
-    /// Spans of chunks, each with the header of the chunk behind it.
-    pub spans: Vec<CopiedSpan>,
+pub(super) struct HeapCopy<'a> {
+    /// Spans of chunks, each with the header of the chunk after it.
+    pub spans: Vec<CopiedSpan<'a>>,
     /// Words that may be the mark of cached chunks.
     pub words: Vec<u64>,
     /// The first chunks of fast bins.
@@ -162,19 +195,20 @@ pub(super) struct HeapCopy {
 
 /// A span of chunks.
 #[derive(Debug)]
-pub(super) struct CopiedSpan {
+pub(super) struct CopiedSpan<'a> {
     pub start: u64,
     pub end: u64,
-    pub bytes: Vec<u8>,
+    pub bytes: Cow<'a, [u8]>,
 }
 
-impl HeapCopy {
-    /// All threads must be stopped. Gives up after the deadline, as `TimedOut`, and if there are more than `most` bytes.
+impl<'a> HeapCopy<'a> {
+    /// All threads must be stopped. Gives up after the deadline, as `TimedOut`, and if there are more than `most` bytes. Spans are copied into `room` while there is some.
     pub(super) fn take(
         pid: i32,
         memory: &TargetMemory,
         layout: &HeapLayout,
         most: u64,
+        mut room: &'a mut [u8],
         deadline: Instant,
     ) -> io::Result<Self> {
         let mut copy = Self::default();
@@ -183,22 +217,18 @@ impl HeapCopy {
             return Err(io::ErrorKind::TimedOut.into());
         }
         for (range, _) in ranges {
-            let mut bytes = vec![0; (range.end - range.start + BEHIND) as usize];
-            // Behind the last chunk of a heap that is full there is nothing.
-            let mut done = 0;
-            while done < bytes.len() {
-                in_time(deadline)?;
-                let at = range.start + done as u64;
-                let wanted = (bytes.len() - done).min(PART);
-                let part = at..at + wanted as u64;
-                match read_many(pid, &[part], &mut bytes[done..done + wanted]) {
-                    Ok(read) if read > 0 => done += read,
-                    _ if done as u64 >= range.end - range.start => break,
-                    Ok(_) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
-                    Err(error) => return Err(error),
-                }
-            }
-            bytes.truncate(done);
+            let wanted = (range.end - range.start + AFTER) as usize;
+            let bytes = if wanted <= room.len() {
+                let (into, rest) = std::mem::take(&mut room).split_at_mut(wanted);
+                room = rest;
+                let done = copy_span(pid, &range, into, deadline)?;
+                Cow::Borrowed(&into[..done])
+            } else {
+                let mut into = vec![0; wanted];
+                let done = copy_span(pid, &range, &mut into, deadline)?;
+                into.truncate(done);
+                Cow::Owned(into)
+            };
             copy.spans.push(CopiedSpan { start: range.start, end: range.end, bytes });
         }
         for arena in ring(memory, layout.main_arena).unwrap_or_default() {
@@ -211,10 +241,30 @@ impl HeapCopy {
             .filter_map(|word| u64_at(word, 0))
             .filter(|word| word >> 48 != 0 && word >> 48 != 0xffff)
             .collect();
-        let count = memory.read_u32(layout.parameters - 0x2c)?;
-        copy.mapped = mapped_chunks(pid, count.into(), deadline)?;
+        let count = memory.read_u32(layout.parameters - MAPPED_COUNT)?;
+        let bytes = memory.read_u64(layout.parameters - MAPPED_BYTES)?;
+        copy.mapped = mapped_chunks(pid, count.into(), bytes, deadline)?;
         Ok(copy)
     }
+}
+
+/// Copies a span and what follows it; returns how many bytes there were.
+fn copy_span(pid: i32, range: &Range<u64>, into: &mut [u8], deadline: Instant) -> io::Result<usize> {
+    let mut done = 0;
+    while done < into.len() {
+        in_time(deadline)?;
+        let at = range.start + done as u64;
+        let wanted = (into.len() - done).min(PART);
+        let part = at..at + wanted as u64;
+        match read_many(pid, std::slice::from_ref(&part), &mut into[done..done + wanted]) {
+            Ok(read) if read > 0 => done += read,
+            // After the last chunk of a heap that is full there is nothing.
+            _ if done as u64 >= range.end - range.start => break,
+            Ok(_) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
 }
 
 fn in_time(deadline: Instant) -> io::Result<()> {
@@ -229,12 +279,16 @@ fn mapped_size(words: &[u8], room: u64) -> Option<u64> {
     is_chunk.then_some(bytes)
 }
 
-/// Chunks with a mapping of their own, as many as glibc counts. The kernel joins neighbours, the new one first: most begin at the start of a mapping, or behind such a
-/// chunk. If that is not all, every page of these mappings is looked at.
-fn mapped_chunks(pid: i32, count: u64, deadline: Instant) -> io::Result<Vec<(u64, u64)>> {
-    if count == 0 {
+/// Chunks with a mapping of their own, as many as glibc counts, with as many bytes. The kernel joins neighbours, the new one first: most begin at the start of a mapping, or
+/// after such a chunk. If that is not all, every page of these mappings is looked at. Memory of the program can look like such a chunk: if number and bytes are not those
+/// that glibc counts, none is returned, as `InvalidData`. A thread that makes or frees one at this moment has the same effect.
+fn mapped_chunks(pid: i32, count: u64, bytes: u64, deadline: Instant) -> io::Result<Vec<(u64, u64)>> {
+    if count == 0 && bytes == 0 {
         return Ok(Vec::new());
     }
+    let is_all = |found: &[(u64, u64)]| {
+        found.len() as u64 == count && found.iter().fold(0, |sum: u64, chunk| sum.saturating_add(chunk.1)) == bytes
+    };
     let mut mappings = AddressSpace::read(pid)?.mappings;
     mappings.retain(|mapping| mapping.name.is_empty() && mapping.readable && mapping.writable && !mapping.shared);
     let mut found = Vec::new();
@@ -249,7 +303,7 @@ fn mapped_chunks(pid: i32, count: u64, deadline: Instant) -> io::Result<Vec<(u64
             at += bytes;
         }
     }
-    if found.len() as u64 == count {
+    if is_all(&found) {
         return as_aligned(pid, found, deadline);
     }
     found.clear();
@@ -265,20 +319,20 @@ fn mapped_chunks(pid: i32, count: u64, deadline: Instant) -> io::Result<Vec<(u64
             for (head, words) in heads.iter().zip(bytes[..read].chunks_exact(16)) {
                 if let Some(bytes) = mapped_size(words, mapping.end - head.start) {
                     found.push((head.start, bytes));
-                    if found.len() as u64 == count {
+                    if is_all(&found) {
                         return as_aligned(pid, found, deadline);
                     }
                     next = head.start + bytes;
                     break;
                 }
             }
-            if read < heads.len() * 16 && next == at + pages * PAGE {
+            if found.len() as u64 > count || read < heads.len() * 16 && next == at + pages * PAGE {
                 break;
             }
             at = next;
         }
     }
-    as_aligned(pid, found, deadline)
+    Err(io::ErrorKind::InvalidData.into())
 }
 
 /// The chunks that the program has of these mappings. `memalign` makes one begin later than its mapping: its first word is then how much later, its second one the rest of
@@ -304,4 +358,25 @@ fn as_aligned(pid: i32, mut chunks: Vec<(u64, u64)>, deadline: Instant) -> io::R
         }
     }
     Ok(chunks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KNOWN_VERSIONS, address_returned, second_number};
+
+    #[test]
+    fn the_version_is_read_from_the_code_that_returns_it() {
+        let plain = [0x48, 0x8d, 0x05, 0x10, 0, 0, 0, 0xc3, 0, 0, 0, 0];
+        assert_eq!(address_returned(0x1000, &plain), Some(0x1017));
+        let marked = [0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x8d, 0x05, 0xf0, 0xff, 0xff, 0xff, 0xc3];
+        assert_eq!(address_returned(0x1000, &marked), Some(0x0ffb));
+        assert_eq!(address_returned(0x1000, &[0xb8; 12]), None);
+        let known = |text: &[u8]| second_number(text).is_some_and(|version| KNOWN_VERSIONS.contains(&version));
+        for text in [&b"2.36\0abc"[..], b"2.35\0", b"2.41\0", b"2.36.9000\0"] {
+            assert!(known(text), "{text:?}");
+        }
+        for text in [&b"2.34\0"[..], b"2.42\0", b"2.43\0", b"3.36\0", b"2.36", b"\0", b"2.\0", b"1.2.36\0"] {
+            assert!(!known(text), "{text:?}");
+        }
+    }
 }

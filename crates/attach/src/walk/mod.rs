@@ -10,16 +10,17 @@
 mod arenas;
 mod chunks;
 
-use crate::leftover::Leftover;
-use crate::look::{TaskStatus, examine};
+use crate::leftover::{Leftover, depth_of};
+use crate::look::{TaskStatus, examine, living_thread};
 use crate::mappings::AddressSpace;
 use crate::modules::read_modules;
+use crate::patch::DEFAULT_STOP_BUDGET;
 use crate::refusal::Refusal;
 use crate::steps::Steps;
 use crate::target_memory::TargetMemory;
 use crate::threads::StoppedThreads;
 use crate::worker::{ThreadsGoOn, WorkerEnd, run_in_stages};
-use highwater_shm::attach_v1::{SLOT_PROBES, THREAD_SLOTS, ThreadSlot, slot_home};
+use highwater_shm::attach_v1::RECORDING;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -88,6 +89,11 @@ pub enum NotWalkable {
         /// Where.
         address: u64,
     },
+    /// Chunks with mappings of their own are not as many as glibc counts, or not as large.
+    #[error(
+        "the large blocks of process {0} could not be told from its other memory: they are not those that glibc counts"
+    )]
+    UncertainMappings(i32),
     /// Threads do not stop.
     #[error("the threads of process {0} could not be stopped to read its heap; try again")]
     NotStopped(i32),
@@ -107,8 +113,6 @@ pub enum NotWalkable {
 /// What copying takes, measured with blocks of 64 bytes.
 const COPY_PER_MIB: Duration = Duration::from_micros(400);
 
-const SLOT_BYTES: u64 = size_of::<ThreadSlot>() as u64;
-
 /// A heap that can be read.
 struct KnownHeap {
     pid: i32,
@@ -120,7 +124,8 @@ struct KnownHeap {
 fn find_heap(pid: i32) -> Result<KnownHeap, NotWalkable> {
     let memory = examine(pid)?;
     let unreadable = |source| NotWalkable::Unreadable { pid, source };
-    let swapped_kib = TaskStatus::of_process(pid).map_err(unreadable)?.number("VmSwap");
+    let living = TaskStatus::of_thread(pid, living_thread(pid)).map_err(unreadable)?;
+    let swapped_kib = living.number("VmSwap");
     if swapped_kib > 0 {
         return Err(NotWalkable::Swapped { pid, swapped_kib });
     }
@@ -146,7 +151,7 @@ pub fn estimate_walk(pid: i32) -> Result<Duration, NotWalkable> {
 
 /// Reads all blocks of a process's glibc heap. All threads are stopped for at most about `longest`; a heap for which that is not enough is refused.
 pub fn walk_heap(pid: i32, longest: Duration) -> Result<OlderBlocks, NotWalkable> {
-    walk(find_heap(pid)?, longest, None, Vec::new).map(|(found, _)| found)
+    walk(find_heap(pid)?, longest, None, Vec::new, &Steps::NONE).map(|(found, _)| found)
 }
 
 /// The same for a process that is attached to, at an instant at which no thread is inside a hook: what the agent has recorded until then is complete. `look` runs at that
@@ -156,12 +161,23 @@ pub fn walk_heap_of_attached(
     longest: Duration,
     look: impl Fn() -> Vec<u64>,
 ) -> Result<(OlderBlocks, Vec<u64>), NotWalkable> {
+    walk_attached_in_steps(pid, longest, look, &Steps::NONE)
+}
+
+/// The same, for tests that kill the walker.
+#[doc(hidden)]
+pub fn walk_attached_in_steps(
+    pid: i32,
+    longest: Duration,
+    look: impl Fn() -> Vec<u64>,
+    steps: &Steps,
+) -> Result<(OlderBlocks, Vec<u64>), NotWalkable> {
     let heap = find_heap(pid)?;
     let space = AddressSpace::read(pid).map_err(|source| NotWalkable::Unreadable { pid, source })?;
     let leftovers = Leftover::find_all(&heap.memory, &space);
     let slots = leftovers.iter().find(|leftover| leftover.is_active(&heap.memory)).and_then(|one| one.slots(&space));
     let slots = slots.ok_or(NotWalkable::NotStopped(pid))?;
-    walk(heap, longest, Some(slots), look)
+    walk(heap, longest, Some(slots), look, steps)
 }
 
 /// What a worker answers first.
@@ -171,9 +187,10 @@ mod answer {
     pub(super) const BROKEN: u8 = 2;
     pub(super) const TOO_SLOW: u8 = 3;
     pub(super) const NEVER_OUTSIDE: u8 = 4;
+    pub(super) const UNCERTAIN: u8 = 5;
 }
 
-/// How often threads are stopped to find them all outside of hooks.
+/// How often threads are stopped anew because of what one of them was doing.
 const TRIES_OUTSIDE: u32 = 5;
 
 fn walk(
@@ -181,6 +198,7 @@ fn walk(
     longest: Duration,
     slots: Option<u64>,
     look: impl Fn() -> Vec<u64>,
+    steps: &Steps,
 ) -> Result<(OlderBlocks, Vec<u64>), NotWalkable> {
     let KnownHeap { pid, memory, layout, bytes } = heap;
     let unreadable = |source| NotWalkable::Unreadable { pid, source };
@@ -191,23 +209,28 @@ fn walk(
     // It may have grown since.
     let most = bytes.saturating_mul(2).saturating_add(64 << 20);
     let work = |go_on: &mut ThreadsGoOn<'_>| {
-        let Ok(mut threads) = StoppedThreads::stop(pid, &memory, Duration::from_millis(100), &Steps::NONE) else {
+        // Written before any thread stops: that the kernel provides new memory takes longer than the copy.
+        let mut room = vec![1_u8; (bytes + bytes / 8) as usize + (1 << 20)];
+        let Ok(mut threads) = StoppedThreads::stop(pid, &memory, DEFAULT_STOP_BUDGET, steps, go_on) else {
             return vec![answer::NOT_STOPPED];
         };
         let deadline = Instant::now() + longest;
         if let Some(slots) = slots
-            && threads.let_out(deadline, |registers| is_inside(&memory, slots, registers.fs_base)).is_err()
+            && threads.let_out(deadline, steps, |registers| records_now(&memory, slots, registers.fs_base)).is_err()
         {
-            threads.release();
+            threads.release(go_on);
             return vec![answer::NEVER_OUTSIDE];
         }
-        let copy = arenas::HeapCopy::take(pid, &memory, &layout, most, deadline);
+        let copy = arenas::HeapCopy::take(living_thread(pid), &memory, &layout, most, &mut room, deadline);
         let (at, seen) = (monotonic_ns(), look());
-        let pause = threads.release();
+        steps.at("the heap is copied");
+        let pause = threads.release(go_on);
         drop(threads);
-        go_on.say();
-        if copy.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
-            return vec![answer::TOO_SLOW];
+        steps.at("threads go on after the copy");
+        match copy.as_ref().map_err(io::Error::kind) {
+            Err(io::ErrorKind::TimedOut) => return vec![answer::TOO_SLOW],
+            Err(io::ErrorKind::InvalidData) => return vec![answer::UNCERTAIN],
+            _ => (),
         }
         match copy.map_err(|_| 0).and_then(|copy| chunks::read(&copy)) {
             Ok(found) => encode(&found, pause, at, &seen),
@@ -215,7 +238,7 @@ fn walk(
         }
     };
     let until = Instant::now() + Duration::from_secs(5);
-    let mut inside = 0;
+    let (mut inside, mut uncertain, mut late) = (0, 0, 0_u32);
     loop {
         // While threads are stopped, nothing takes long but what a stopped thread would have to answer: then they go on.
         let budgets = [longest * 2 + Duration::from_secs(1), longest * 4 + Duration::from_secs(60)];
@@ -235,25 +258,28 @@ fn walk(
                 inside += 1;
                 std::thread::sleep(Duration::from_millis(50));
             }
+            WorkerEnd::Answer(words) if words[0] == answer::UNCERTAIN && uncertain == TRIES_OUTSIDE => {
+                return Err(NotWalkable::UncertainMappings(pid));
+            }
+            // A thread may have been making or freeing one.
+            WorkerEnd::Answer(words) if words[0] == answer::UNCERTAIN => {
+                uncertain += 1;
+                std::thread::sleep(Duration::from_millis(50));
+            }
             WorkerEnd::TooLong => return Err(NotWalkable::TooSlow { pid, longest }),
-            _ if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+            // Each attempt stops threads for some milliseconds: for a small part of the time.
+            _ if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(20 << late));
+                late = (late + 1).min(5);
+            }
             _ => return Err(NotWalkable::NotStopped(pid)),
         }
     }
 }
 
-/// Whether the thread with this thread pointer is inside a hook. If its slot cannot be read, it may be.
-fn is_inside(memory: &TargetMemory, slots: u64, pointer: u64) -> bool {
-    for distance in 0..SLOT_PROBES {
-        let slot = slots + (slot_home(pointer).wrapping_add(distance) & (THREAD_SLOTS - 1)) as u64 * SLOT_BYTES;
-        let Ok(words) = memory.read_vec(slot, 24) else { return true };
-        match crate::elf::u64_at(&words, 0) {
-            Some(0) => return false,
-            Some(owner) if owner == pointer => return crate::elf::u64_at(&words, 16) != Some(0),
-            _ => (),
-        }
-    }
-    false
+/// Whether the thread with this thread pointer is at a call that is being recorded. If its slot cannot be read, it may be.
+fn records_now(memory: &TargetMemory, slots: u64, pointer: u64) -> bool {
+    depth_of(memory, slots, pointer).is_none_or(|depth| depth & RECORDING != 0)
 }
 
 fn encode(found: &OlderBlocks, pause: Duration, at: u64, seen: &[u64]) -> Vec<u8> {

@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 fn sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/targets")
+    // Tests of crate `inject` use this file, too.
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../attach/tests/targets")
 }
 
 fn folder() -> PathBuf {
@@ -105,7 +106,7 @@ fn may_pass(error: &AttachError) -> bool {
     error.is_temporary() || matches!(error, AttachError::Refused(Refusal::SharedMemory { .. }))
 }
 
-fn until_it_works<T>(mut attempt: impl FnMut() -> Result<T, AttachError>) -> Result<T, AttachError> {
+pub fn until_it_works<T>(mut attempt: impl FnMut() -> Result<T, AttachError>) -> Result<T, AttachError> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         match attempt() {
@@ -307,6 +308,11 @@ pub fn our_mappings(pid: i32) -> Vec<String> {
 
 /// An attacher in a process group of its own. `die` says when it is killed.
 pub fn attacher(what: &str, pid: i32, steps: &Path, die: Option<(usize, &str)>) -> Child {
+    attacher_command(what, pid, steps, die).spawn().unwrap()
+}
+
+/// The same, not yet started.
+pub fn attacher_command(what: &str, pid: i32, steps: &Path, die: Option<(usize, &str)>) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["attacher_process", "--exact", "--nocapture"])
@@ -317,7 +323,7 @@ pub fn attacher(what: &str, pid: i32, steps: &Path, die: Option<(usize, &str)>) 
     if let Some((step, whom)) = die {
         command.env("ATTACHER_DIES", format!("{step} {whom}"));
     }
-    command.spawn().unwrap()
+    command
 }
 
 /// What an attacher's process says when it fails.
@@ -331,35 +337,56 @@ pub fn complaint(error: Option<ChildStderr>) -> String {
 
 /// The body of the test that is an attacher when it is started by [`attacher`].
 pub fn attacher_process() {
+    attacher_process_by(|what, pid, steps| match what {
+        "walk" => drop(highwater_attach::walk_attached_in_steps(pid, PATIENCE, Vec::new, &steps)),
+        "attach" => drop(attach_with(pid, &AttachOptions { steps, ..options() }).unwrap()),
+        _ => {
+            until_it_works(|| highwater_attach::detach(pid, &DetachOptions { steps, ..detach_options() })).unwrap();
+        }
+    });
+}
+
+/// The same, with an attacher of the caller's.
+pub fn attacher_process_by(work: impl FnOnce(&str, i32, Steps)) {
     let Ok(task) = std::env::var("ATTACHER") else { return };
+    ATTACHER.store(std::process::id(), Ordering::Relaxed);
     let (what, pid) = task.split_once(' ').unwrap();
     let pid = pid.parse().unwrap();
     let steps = Steps::new(note_step);
     note_step("begun");
-    match what {
-        "attach" => {
-            attach_with(pid, &AttachOptions { steps, ..options() }).unwrap();
-        }
-        _ => {
-            until_it_works(|| highwater_attach::detach(pid, &DetachOptions { steps, ..detach_options() })).unwrap();
-        }
-    }
+    work(what, pid, steps);
     note_step("finished");
 }
 
+/// The attacher's process, which is its group, in its workers too: these have sessions of their own.
+static ATTACHER: AtomicU32 = AtomicU32::new(0);
+
 /// Steps of parent and workers are lines of one file.
 fn note_step(name: &'static str) {
+    let attacher = ATTACHER.load(Ordering::Relaxed) as i32;
     let path = std::env::var_os("ATTACHER_STEPS").unwrap();
     let mut file = OpenOptions::new().append(true).create(true).open(&path).unwrap();
     file.write_all(format!("{name}\n").as_bytes()).unwrap();
+    if let Ok(stops) = std::env::var("ATTACHER_STOPS")
+        && let Some((whom, step)) = stops.split_once(' ')
+        && step == name
+        && fs::read_to_string(&path).unwrap().lines().filter(|line| *line == step).count() == 1
+    {
+        let whom = match whom {
+            "worker" => std::process::id() as i32,
+            "parent" => attacher,
+            _ => -attacher,
+        };
+        send(whom, libc::SIGSTOP);
+    }
     let Ok(dies) = std::env::var("ATTACHER_DIES") else { return };
     let (step, whom) = dies.split_once(' ').unwrap();
     let number = fs::read_to_string(&path).unwrap().lines().count();
     if number == step.parse::<usize>().unwrap() {
-        // Process group 0 is the caller's own.
-        let whom = if whom == "all" { 0 } else { std::process::id() as i32 };
-        // SAFETY: sends a signal.
-        unsafe { libc::kill(whom, libc::SIGKILL) };
+        if whom == "all" {
+            send(-attacher, libc::SIGKILL);
+        }
+        send(std::process::id() as i32, libc::SIGKILL);
         std::thread::sleep(PATIENCE);
     }
 }

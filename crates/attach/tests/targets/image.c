@@ -1,7 +1,7 @@
 // A small image for tests: counts calls of each function and live blocks, and passes everything on. Offsets come from the contract's Rust definition.
 #include <stdint.h>
 typedef uint64_t u64;
-#define FUNCTIONS 32
+#define FUNCTIONS 34
 #define NOTHROW_NEW 13
 struct implementation { u64 real[48], usable, flags; };
 struct slot { u64 pointer, id, depth, calls, births, deaths, nested, rest; };
@@ -79,4 +79,4 @@ DELETE(19) DELETE(20) DELETE(21) DELETE(22) DELETE(23) DELETE(24) DELETE(25) DEL
 #define JUMP(n) "e_" #n ": mov %r11, %rcx\n jmp h_" #n "\n"
 #define WORD(n) ".quad e_" #n "\n"
 #define ALL(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23) X(24) X(25) X(26) X(27) X(28) X(29) X(30)
-__asm__(".pushsection .text\n" ALL(JUMP) ".popsection\n .pushsection .entries,\"a\"\n" ALL(WORD) ".quad 0\n.popsection\n");
+__asm__(".pushsection .text\n" ALL(JUMP) ".popsection\n .pushsection .entries,\"a\"\n" ALL(WORD) ".quad 0, 0, 0\n.popsection\n");

@@ -83,7 +83,7 @@ impl Attach {
         // Also makes sure that the collector answers, before anything is touched.
         if is_known(&socket, pid)? && is_attached {
             drop(plan);
-            return self.tell_of_known(pid, output);
+            return self.describe_attached(pid, output);
         }
         if is_attached && plan.has_reader(attaching::SIGN_PATIENCE) {
             return Err(attaching::already_attached(pid));
@@ -154,7 +154,7 @@ impl Attach {
         ))
     }
 
-    fn tell_of_known(&self, pid: u32, output: &mut Output) -> Result<(), Failure> {
+    fn describe_attached(&self, pid: u32, output: &mut Output) -> Result<(), Failure> {
         if self.json {
             let name = name_of(pid);
             return output.json(json!({

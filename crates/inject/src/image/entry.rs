@@ -105,6 +105,71 @@ entry!(delete_sized_aligned, DeleteSizedAligned, ["rcx", "r8", "r9"]);
 entry!(delete_array_sized_aligned, DeleteArraySizedAligned, ["rcx", "r8", "r9"]);
 entry!(dlclose, Dlclose, ["rsi", "rdx", "rcx"]);
 
+/// `prctl` and `syscall`: a call that installs a seccomp filter ends the agent. All calls are then passed on with nothing of the image on the stack, since some of them
+/// return twice or on another stack. The arguments of `before_filter` are in the registers that are named last.
+macro_rules! filter_entry {
+    ($name:ident, $function:ident, [$($test:literal),*], [$mode:literal, $filter:literal]) => {
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            naked_asm!(
+                ".cfi_startproc",
+                "cmp qword ptr [rip + {switch}], 0",
+                "je 2f",
+                $($test,)*
+                "jne 2f",
+                "push rdi",
+                "push rsi",
+                "push rdx",
+                "push rcx",
+                "push r8",
+                "push r9",
+                "push r11",
+                ".cfi_adjust_cfa_offset 56",
+                concat!("mov rax, ", $filter),
+                concat!("lea rdi, ", $mode),
+                "mov rsi, rax",
+                "call {before}",
+                "pop r11",
+                "pop r9",
+                "pop r8",
+                "pop rcx",
+                "pop rdx",
+                "pop rsi",
+                "pop rdi",
+                ".cfi_adjust_cfa_offset -56",
+                "2:",
+                "jmp qword ptr [r11 + {real}]",
+                ".cfi_endproc",
+                switch = sym SWITCH,
+                before = sym heap::before_filter,
+                real = const FunctionIndex::$function as usize * 8,
+            )
+        }
+    };
+}
+
+filter_entry!(prctl, Prctl, ["cmp edi, 22"], ["[rsi]", "rdx"]);
+
+/// `syscall(SYS_seccomp, operation, flags, filter)`, and `syscall(SYS_prctl, PR_SET_SECCOMP, mode, filter)`.
+#[unsafe(naked)]
+unsafe extern "C" fn syscall() {
+    naked_asm!(
+        ".cfi_startproc",
+        "cmp edi, 317",
+        "je {seccomp}",
+        "cmp edi, 157",
+        "je {prctl}",
+        "jmp qword ptr [r11 + {real}]",
+        ".cfi_endproc",
+        seccomp = sym syscall_seccomp,
+        prctl = sym syscall_prctl,
+        real = const FunctionIndex::Syscall as usize * 8,
+    )
+}
+
+filter_entry!(syscall_seccomp, Syscall, ["cmp edi, 317"], ["[rsi + 1]", "rcx"]);
+filter_entry!(syscall_prctl, Syscall, ["cmp esi, 22"], ["[rdx]", "rcx"]);
+
 // In the order of `attach_v1::FUNCTIONS`. Writable only for the linker, which would refuse relocations elsewhere; the build script does them.
 global_asm!(
     ".pushsection .highwater.entries,\"awR\"",
@@ -112,11 +177,12 @@ global_asm!(
     ".quad {}, {}, {}, {}, {}, {}, {}, {}",
     ".quad {}, {}, {}, {}, {}, {}, {}, {}",
     ".quad {}, {}, {}, {}, {}, {}, {}, {}",
+    ".quad {}, {}",
     ".popsection",
     sym malloc, sym free, sym calloc, sym realloc, sym memalign, sym aligned_alloc, sym posix_memalign, sym valloc,
     sym pvalloc, sym free_sized, sym free_aligned_sized, sym new, sym new_array, sym new_nothrow, sym new_array_nothrow,
     sym new_aligned, sym new_array_aligned, sym new_aligned_nothrow, sym new_array_aligned_nothrow, sym delete,
     sym delete_array, sym delete_nothrow, sym delete_array_nothrow, sym delete_sized, sym delete_array_sized,
     sym delete_aligned, sym delete_array_aligned, sym delete_aligned_nothrow, sym delete_array_aligned_nothrow,
-    sym delete_sized_aligned, sym delete_array_sized_aligned, sym dlclose,
+    sym delete_sized_aligned, sym delete_array_sized_aligned, sym dlclose, sym prctl, sym syscall,
 );

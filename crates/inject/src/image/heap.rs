@@ -6,7 +6,7 @@
 
 use crate::implementation::{Allocator, BlockPointer, call};
 use core::ffi::{c_int, c_void};
-use highwater_agent::injected::{self, Inside, enter};
+use highwater_agent::injected::{self, Frame, enter};
 use highwater_agent::{self as agent, AgentMode, Caller, sampling};
 use highwater_shm::attach_v1::FunctionIndex;
 
@@ -20,15 +20,18 @@ unsafe fn caller(sp: u64, bp: u64) -> Caller {
     Caller { pc: unsafe { *(sp as *const u64) }, sp: sp + 8, bp }
 }
 
-/// Enters a hook while something is recorded; begins the session if that was not yet done.
+/// Enters a hook; begins the session if that was not yet done. Without a mode, the call is passed on: the frame must live until the real function has returned.
 #[inline(always)]
-fn recording() -> Option<(Inside, AgentMode)> {
-    let inside = enter()?;
+fn recording() -> (Frame, Option<AgentMode>) {
+    let frame = enter();
+    if !frame.may_record() {
+        return (frame, None);
+    }
     let mode = match agent::mode() {
         AgentMode::New => injected::begin(),
         mode => mode,
     };
-    matches!(mode, AgentMode::Exact | AgentMode::Sampled).then_some((inside, mode))
+    (frame, Some(mode).filter(|mode| matches!(mode, AgentMode::Exact | AgentMode::Sampled)))
 }
 
 /// Whether an allocation is a sample.
@@ -81,7 +84,8 @@ fn allocating(
     (sp, bp): (u64, u64),
     real: impl Fn() -> BlockPointer,
 ) -> BlockPointer {
-    let Some((_inside, mode)) = recording() else { return real() };
+    let (_frame, mode) = recording();
+    let Some(mode) = mode else { return real() };
     let is_wanted = is_wanted(mode, size);
     let block = real();
     if is_wanted {
@@ -97,7 +101,8 @@ fn freeing(allocator: Allocator, block: BlockPointer, (sp, bp): (u64, u64), real
     if block.is_null() {
         return real();
     }
-    let Some((_inside, mode)) = recording() else { return real() };
+    let (_frame, mode) = recording();
+    let Some(mode) = mode else { return real() };
     // SAFETY: both registers are those of the entry.
     forget(allocator, mode, block, unsafe { caller(sp, bp) });
     real();
@@ -163,7 +168,8 @@ pub unsafe extern "C" fn posix_memalign(
     sp: u64,
     bp: u64,
 ) -> c_int {
-    let Some((_inside, mode)) = recording() else { return allocator.posix_memalign(out, alignment, size) };
+    let (_frame, mode) = recording();
+    let Some(mode) = mode else { return allocator.posix_memalign(out, alignment, size) };
     let is_wanted = is_wanted(mode, size);
     let result = allocator.posix_memalign(out, alignment, size);
     if result == 0 && is_wanted {
@@ -185,7 +191,8 @@ pub unsafe extern "C" fn realloc(
     if block.is_null() {
         return allocating(allocator, size, (sp, bp), real);
     }
-    let Some((_inside, mode)) = recording() else { return real() };
+    let (_frame, mode) = recording();
+    let Some(mode) = mode else { return real() };
     // SAFETY: both registers are those of the entry.
     let from = unsafe { caller(sp, bp) };
     if mode == AgentMode::Exact {
@@ -302,7 +309,8 @@ macro_rules! new_hooks {
             if allocator.address(FunctionIndex::$function) == 0 {
                 return core::ptr::null_mut();
             }
-            let Some((_inside, mode)) = recording() else { return core::ptr::null_mut() };
+            let (_frame, mode) = recording();
+            let Some(mode) = mode else { return core::ptr::null_mut() };
             let is_wanted = is_wanted(mode, size);
             let block = allocator.$real(FunctionIndex::$function, size $(, $argument)*);
             if is_wanted {
@@ -323,10 +331,23 @@ new_hooks! {
 
 /// Not a hook of a block: a library may have been unloaded.
 pub unsafe extern "C" fn dlclose(handle: *mut c_void, allocator: Allocator, _: u64, _: u64) -> c_int {
-    // Not inside: the library's destructors free blocks.
+    // The library's destructors free blocks, which are recorded.
+    let _frame = injected::pass();
     let result = call!(allocator, Dlclose, (handle => *mut c_void) -> c_int);
-    if let Some((_inside, _)) = recording() {
+    if let (_frame, Some(_)) = recording() {
         injected::check_modules();
     }
     result
+}
+
+/// Modes of `prctl(PR_SET_SECCOMP)`. The operations of `seccomp` are one less.
+const STRICT: usize = 1;
+const FILTER: usize = 2;
+
+/// The program asks for a seccomp mode: ends the agent first. A call without a filter only asks whether the kernel supports it.
+pub unsafe extern "C" fn before_filter(mode: usize, filter: usize) {
+    if mode == STRICT || mode == FILTER && filter != 0 {
+        let _frame = injected::pass();
+        injected::end_before_filter();
+    }
 }

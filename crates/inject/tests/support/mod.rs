@@ -151,6 +151,10 @@ impl Injected {
         unsafe { &*self.image.add(head().switch as usize).cast() }
     }
 
+    pub fn switch_page(&self) -> *const SwitchPage {
+        self.switch()
+    }
+
     pub fn mode(&self) -> u64 {
         self.switch().mode.load(Ordering::Acquire)
     }
