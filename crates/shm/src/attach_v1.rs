@@ -144,6 +144,10 @@ pub enum FunctionIndex {
     DeleteSizedAligned,
     DeleteArraySizedAligned,
     Dlclose,
+    Mallocx,
+    Rallocx,
+    Dallocx,
+    Sdallocx,
 }
 
 const fn function(name: &'static str, arguments: u8) -> HookableFunction {
@@ -151,10 +155,13 @@ const fn function(name: &'static str, arguments: u8) -> HookableFunction {
 }
 
 /// The number of [`FUNCTIONS`].
-pub const FUNCTION_COUNT: usize = 32;
+pub const FUNCTION_COUNT: usize = 36;
 
 /// All functions that can be hooked. `dlclose` is the C library's, whichever allocator there is; hooking it is optional, and lets the agent notice at once
-/// that a library was unloaded.
+/// that a library was unloaded. The last ones are jemalloc's own interface, which folly and Rust's `tikv-jemallocator` call
+/// (without `xallocx`, which resizes a block where it is).
+///
+/// Functions are only appended: images with fewer entries have the same layout, and an attacher leaves out what its image does not hook.
 pub const FUNCTIONS: [HookableFunction; FUNCTION_COUNT] = [
     function("malloc", 1),
     function("free", 1),
@@ -188,6 +195,10 @@ pub const FUNCTIONS: [HookableFunction; FUNCTION_COUNT] = [
     function("_ZdlPvmSt11align_val_t", 3),
     function("_ZdaPvmSt11align_val_t", 3),
     function("dlclose", 1),
+    function("mallocx", 2),
+    function("rallocx", 3),
+    function("dallocx", 2),
+    function("sdallocx", 3),
 ];
 
 /// Room for functions in an [`Implementation`]: later versions may have more.
@@ -387,7 +398,9 @@ pub struct AttachPage {
     pub unknown_bytes: AtomicU64,
     /// Calls that were passed on because no [`ThreadSlot`] was free.
     pub unslotted: AtomicU64,
-    agent: u64,
+    /// Written by the reader of a live table: the number of records of each shard whose memory is allocated. The agent uses no others: a block that finds no record is
+    /// counted as untracked. 0: all may be used.
+    pub shard_records_provided: AtomicU64,
 }
 
 const _: () = {
@@ -604,6 +617,7 @@ mod tests {
             (FunctionIndex::DeleteArraySized, "_ZdaPvm"),
             (FunctionIndex::DeleteArraySizedAligned, "_ZdaPvmSt11align_val_t"),
             (FunctionIndex::Dlclose, "dlclose"),
+            (FunctionIndex::Sdallocx, "sdallocx"),
         ] {
             assert_eq!(FUNCTIONS[index as usize].name, name);
         }

@@ -104,6 +104,10 @@ entry!(delete_array_aligned_nothrow, DeleteArrayAlignedNothrow, ["rcx", "r8", "r
 entry!(delete_sized_aligned, DeleteSizedAligned, ["rcx", "r8", "r9"]);
 entry!(delete_array_sized_aligned, DeleteArraySizedAligned, ["rcx", "r8", "r9"]);
 entry!(dlclose, Dlclose, ["rsi", "rdx", "rcx"]);
+entry!(mallocx, Mallocx, ["rdx", "rcx", "r8"]);
+entry!(rallocx, Rallocx, ["rcx", "r8", "r9"]);
+entry!(dallocx, Dallocx, ["rdx", "rcx", "r8"]);
+entry!(sdallocx, Sdallocx, ["rcx", "r8", "r9"]);
 
 // In the order of `attach_v1::FUNCTIONS`. Writable only for the linker, which would refuse relocations elsewhere; the build script does them.
 global_asm!(
@@ -112,6 +116,7 @@ global_asm!(
     ".quad {}, {}, {}, {}, {}, {}, {}, {}",
     ".quad {}, {}, {}, {}, {}, {}, {}, {}",
     ".quad {}, {}, {}, {}, {}, {}, {}, {}",
+    ".quad {}, {}, {}, {}",
     ".popsection",
     sym malloc, sym free, sym calloc, sym realloc, sym memalign, sym aligned_alloc, sym posix_memalign, sym valloc,
     sym pvalloc, sym free_sized, sym free_aligned_sized, sym new, sym new_array, sym new_nothrow, sym new_array_nothrow,
@@ -119,4 +124,5 @@ global_asm!(
     sym delete_array, sym delete_nothrow, sym delete_array_nothrow, sym delete_sized, sym delete_array_sized,
     sym delete_aligned, sym delete_array_aligned, sym delete_aligned_nothrow, sym delete_array_aligned_nothrow,
     sym delete_sized_aligned, sym delete_array_sized_aligned, sym dlclose,
+    sym mallocx, sym rallocx, sym dallocx, sym sdallocx,
 );
