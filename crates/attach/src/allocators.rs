@@ -1,4 +1,4 @@
-//! The allocators of a process: all modules but the loader that define `malloc` and `free`.
+//! The allocators of a process: all modules but the loader that define `malloc` and `free`, also with a prefix that jemalloc is built with.
 
 use crate::elf::{DefinedSymbol, SymbolTable};
 use crate::modules::{TargetModule, symbols_of_program};
@@ -17,6 +17,9 @@ pub(crate) struct Allocator {
     /// Whether it is the C library of GNU.
     pub is_glibc: bool,
 }
+
+/// Prefixes of jemalloc's functions in programs that have it beside the C library's: `tikv-jemallocator` of Rust, and others.
+const PREFIXES: [&str; 2] = ["_rjem_", "je_"];
 
 /// Finds all. If the program has no dynamic symbols, those of its file are read.
 pub(crate) fn find_allocators(pid: i32, modules: &mut [TargetModule]) -> Result<Vec<Allocator>, Refusal> {
@@ -53,11 +56,40 @@ pub(crate) fn find_allocators(pid: i32, modules: &mut [TargetModule]) -> Result<
             is_glibc: is_glibc(module),
         });
     }
+    allocators.extend(prefixed_allocators(pid, modules));
     if allocators.is_empty() {
         let program = modules.iter().find(|module| module.is_program).map(|module| module.symbols.clone());
         return Err(if is_go(pid, program.as_ref()) { Refusal::Go(pid) } else { Refusal::NoAllocator(pid) });
     }
     Ok(allocators)
+}
+
+/// Allocators that the program has under names with a prefix. These are often no dynamic symbols.
+fn prefixed_allocators(pid: i32, modules: &[TargetModule]) -> Vec<Allocator> {
+    let Some((index, program)) = modules.iter().enumerate().find(|(_, module)| module.is_program) else {
+        return Vec::new();
+    };
+    let Some(symbols) = symbols_of_program(pid) else { return Vec::new() };
+    let mut found = Vec::new();
+    for prefix in PREFIXES {
+        let prefixed = |name: &str| format!("{prefix}{name}");
+        let mut names: Vec<String> = FUNCTIONS.iter().map(|function| prefixed(function.name)).collect();
+        names.push(prefixed("malloc_usable_size"));
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let symbols = symbols.find(program.bias, &names);
+        let function = |name: &str| {
+            let symbol = symbols.get(prefixed(name).as_str()).copied()?;
+            (symbol.is_function && program.text.contains(&symbol.address)).then_some(symbol)
+        };
+        let functions = FUNCTIONS.map(|hookable| function(hookable.name));
+        let allocates = function("malloc").or(function("mallocx"));
+        let frees = function("free").or(function("dallocx")).or(function("sdallocx"));
+        if allocates.is_some() && frees.is_some() {
+            let usable_size = function("malloc_usable_size").map(|symbol| symbol.address);
+            found.push(Allocator { module: index, functions, usable_size, is_glibc: false });
+        }
+    }
+    found
 }
 
 fn is_glibc(module: &TargetModule) -> bool {
@@ -104,5 +136,5 @@ pub(crate) fn is_preloaded(modules: &[TargetModule]) -> bool {
 
 /// Whether a function gives or takes blocks. The others only tell the agent more.
 pub(crate) fn is_needed(function: usize) -> bool {
-    function < FunctionIndex::Dlclose as usize
+    !(FunctionIndex::Dlclose as usize..=FunctionIndex::Syscall as usize).contains(&function)
 }

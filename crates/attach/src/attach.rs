@@ -6,14 +6,15 @@ use crate::holes::hole_near;
 use crate::hooks::{ISLAND_BYTES, plan_hooks};
 use crate::leftover::Leftover;
 use crate::look::{TaskStatus, living_folder, living_thread};
+use crate::module_table::write_module_table;
 use crate::patch::{Change, DEFAULT_STOP_BUDGET, StopReport, change_functions, wipe_left_scripts};
 use crate::plain::{bytes_of, from_bytes};
 use crate::plan::AttachPlan;
 use crate::script::{MappingRequest, result};
 use crate::steps::Steps;
 use highwater_shm::attach_v1::{
-    AttachHeader, AttachPage, EXACT_USABLE_SIZES, FUNCTION_COUNT, HEADER_MAGIC, IMAGE_MAGIC, ISLAND_MAGIC, ImageHead,
-    Implementation, MODE_BEGIN, MODE_OFF, MOST_HOOKS, OBJECT_NAME, VERSION,
+    AttachHeader, AttachPage, EXACT_USABLE_SIZES, FUNCTION_COUNT, FUNCTION_ROOM, HEADER_MAGIC, IMAGE_MAGIC,
+    ISLAND_MAGIC, ImageHead, Implementation, MODE_BEGIN, MODE_OFF, MOST_HOOKS, OBJECT_NAME, VERSION,
 };
 use rustix::fs::SealFlags;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags};
@@ -162,6 +163,9 @@ impl AttachPlan {
         let mut header = self.header(base, shared, options.shared_bytes);
         let prepare = || {
             fill(&mut header, &object)?;
+            if header.find_object == 0 {
+                write_module_table(&object, shared, &self.modules)?;
+            }
             object.write_all_at(&base.to_le_bytes(), offset_of!(AttachPage, image) as u64)?;
             object.write_all_at(&(base + head.header).to_le_bytes(), offset_of!(AttachPage, header) as u64)
         };
@@ -510,7 +514,8 @@ fn copied_descriptor(pid: i32, number: i32) -> Option<File> {
 
 /// The offset of an image's entry for a function; `None` if it has none.
 fn entry_of(head: &ImageHead, image: &[u8], function: usize) -> Option<u64> {
-    crate::elf::u64_at(image, head.entries as usize + function * 8).filter(|&entry| entry > 0 && entry < head.data)
+    let entry = crate::elf::u64_at(image, head.entries as usize + function * 8)?;
+    ((function as u64) < head.entry_count && entry > 0 && entry < head.data).then_some(entry)
 }
 
 /// Whether the offsets of an image lie in it, in the order that the contract names.
@@ -518,7 +523,7 @@ fn is_sound(head: &ImageHead, image: &[u8]) -> bool {
     const PAGE: u64 = 4096;
     head.magic == IMAGE_MAGIC
         && head.version == VERSION
-        && head.entry_count >= FUNCTION_COUNT as u64
+        && head.entry_count <= FUNCTION_ROOM as u64
         && head.entries.is_multiple_of(8)
         && head.entries.checked_add(head.entry_count * 8).is_some_and(|end| end <= head.data)
         && head.data.is_multiple_of(PAGE)

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 pub(crate) const PT_LOAD: u32 = 1;
 pub(crate) const PT_DYNAMIC: u32 = 2;
 pub(crate) const PT_INTERP: u32 = 3;
+pub(crate) const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 const SYMBOL_BYTES: usize = 24;
 const STT_FUNC: u8 = 2;
 

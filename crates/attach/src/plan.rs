@@ -139,6 +139,11 @@ impl AttachPlan {
         Duration::from_micros(150 + 19 * self.threads as u64)
     }
 
+    /// Whether an allocator that is linked into the program is hooked.
+    pub fn hooks_program(&self) -> bool {
+        self.allocators.iter().any(|allocator| self.modules[allocator.module].is_program)
+    }
+
     /// Whether threads have seccomp filters. They are read when a thread is stopped for the first time, and attaching is refused if they forbid a call.
     pub fn is_filtered(&self) -> bool {
         self.is_filtered

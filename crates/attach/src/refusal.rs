@@ -72,6 +72,16 @@ pub enum Refusal {
         "no malloc was found in process {0}: it is linked statically without symbols, or uses an allocator with other names; a build with symbols can be attached to"
     )]
     NoAllocator(i32),
+    /// An allocator in the program whose functions have names of their own.
+    #[error(
+        "process {pid} calls {allocator}, which is linked into it under names that are not hooked: its blocks would not be seen; build it so that {allocator} takes the place of malloc, or without it"
+    )]
+    UnseenAllocator {
+        /// The process.
+        pid: i32,
+        /// Which.
+        allocator: &'static str,
+    },
     /// Tools that replace or emulate the allocator.
     #[error("process {pid} runs under {tool}, which has its own malloc; start it without to measure it")]
     OtherTool {

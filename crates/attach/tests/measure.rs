@@ -2,9 +2,11 @@
 
 mod support;
 
+use highwater_shm::attach_v1::{FUNCTION_COUNT, FunctionIndex};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use support::{Target, attach, detach, program};
+use support::{Target, attach, calls, changed_bytes, detach, program, variant};
 
 fn row(name: &str, mut times: Vec<Duration>) {
     times.sort_unstable();
@@ -47,5 +49,57 @@ fn pauses() {
         row(&format!("{threads} busy, {idle} idle: attach"), stops);
         row("detach", restores);
         row("one thread borrowed", borrowed);
+    }
+}
+
+/// One round of `kinds` without a library that it loads: it makes these calls of `malloc` and `free`, and seven thousand of others.
+const MALLOCS: u64 = 4000;
+const FREES: u64 = 9000;
+
+#[test]
+#[ignore = "measures; see bench/attach"]
+fn coverage() {
+    const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";
+    println!("calls of malloc and free, {MALLOCS} + {FREES} made each time: seen before, while attached, after");
+    let mut ways = vec![("glibc".to_owned(), Command::new(program("kinds")))];
+    ways.push(("glibc, static".to_owned(), Command::new(variant("kinds_static", "kinds", &["-static"]))));
+    for library in ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2.0"] {
+        let path = format!("{LIBRARIES}/{library}");
+        if Path::new(&path).exists() {
+            let mut command = Command::new(program("kinds"));
+            command.env("LD_PRELOAD", path);
+            ways.push((library.to_owned(), command));
+        } else {
+            println!("{library:>28}  is not installed");
+        }
+    }
+    for (name, mut command) in ways {
+        let mut target = Target::ready(&mut command);
+        let round = |target: &mut Target| {
+            target.signal("USR1");
+            target.wait_for("end");
+        };
+        let seen =
+            |calls: [u64; FUNCTION_COUNT]| calls[FunctionIndex::Malloc as usize] + calls[FunctionIndex::Free as usize];
+        target.signal("USR1");
+        target.wait_for("begin");
+        round(&mut target);
+        let attached = attach(target.pid());
+        let before = seen(calls(&attached));
+        target.signal("USR1");
+        target.wait_for("begin");
+        let begun = seen(calls(&attached));
+        round(&mut target);
+        let during = seen(calls(&attached)) - begun;
+        detach(target.pid());
+        let last = seen(calls(&attached));
+        target.signal("USR1");
+        target.wait_for("begin");
+        round(&mut target);
+        let after = seen(calls(&attached)) - last;
+        println!(
+            "{name:>28}  {before:>8} {during:>8} {after:>8}, {} bytes of code differ",
+            changed_bytes(target.pid())
+        );
     }
 }

@@ -1,16 +1,19 @@
 //! Attaching to a process that runs already, and detaching from it: for `record --pid`, `attach` and `detach`.
 
+use crate::descendants::descendants_of;
 use crate::failure::Failure;
 use crate::print::bytes::counted;
 use highwater_attach::{
     AttachError, AttachOptions, AttachPlan, Attached, DetachOptions, Detached, NotWalkable, Refusal,
-    has_leftover as find_leftover, plan as examine,
+    has_leftover as find_leftover, is_loading, plan as examine,
 };
 use highwater_clock::Counter;
 use highwater_inject::IMAGE;
-use highwater_session::{AttachedEnd, AttachedMemory, ModuleWatch};
+use highwater_session::{AttachedEnd, AttachedMemory, ModuleWatch, allocator_of};
 use highwater_shm::attach_v1::{AttachHeader, AttachLayout, OBJECT_NAME};
+use std::collections::HashSet;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long it is tried again, if the process is busy in a way that passes.
@@ -23,7 +26,17 @@ const TRIES_TO_UNMAP: u32 = 3;
 
 /// What would be done with a process. Nothing is touched.
 pub fn plan(pid: u32) -> Result<AttachPlan, Failure> {
-    again(|| examine(number(pid)?).map_err(AttachError::from)).map_err(Failure::fault)
+    again(|| Ok(examine_for_blocks(pid)?)).map_err(Failure::fault)
+}
+
+/// Examines a process, and refuses one that has an allocator which no hook sees.
+fn examine_for_blocks(pid: u32) -> Result<AttachPlan, Refusal> {
+    let number = i32::try_from(pid).map_err(|_| Refusal::NoSuchProcess(i32::MAX))?;
+    let plan = examine(number)?;
+    match allocator_of(pid) {
+        Some(allocator) if !plan.hooks_program() => Err(Refusal::UnseenAllocator { pid: number, allocator }),
+        _ => Ok(plan),
+    }
 }
 
 /// Whether a process has anything that an attach has left. Nothing is touched.
@@ -44,28 +57,43 @@ pub fn attach(
     replace: bool,
     mut configure: impl FnMut(&mut AttachHeader),
 ) -> Result<AttachedProcess, Failure> {
+    // An allocator that the loader has not mapped yet would not be hooked.
+    let deadline = Instant::now() + PATIENCE;
+    while i32::try_from(pid).is_ok_and(is_loading) && Instant::now() < deadline {
+        std::thread::sleep(PAUSE_BETWEEN_TRIES);
+    }
+    again(|| try_to_attach(pid, layouts, replace, &mut configure)).map_err(Failure::fault)
+}
+
+/// The same, once.
+pub fn try_to_attach(
+    pid: u32,
+    layouts: &[AttachLayout],
+    replace: bool,
+    configure: &mut impl FnMut(&mut AttachHeader),
+) -> Result<AttachedProcess, AttachError> {
     let counter = Counter::trusted();
     let mut try_with = |layout: AttachLayout| {
         let mut memory = None;
         let options = AttachOptions { replace, ..AttachOptions::new(layout.bytes()) };
-        let attached = examine(number(pid)?)?.attach(IMAGE, &options, |header, object| {
+        let attached = examine_for_blocks(pid)?.attach(IMAGE, &options, |header, object| {
             configure(header);
             let opened = AttachedMemory::open(object, layout).map_err(io::Error::other)?;
             opened.prepare(header, pid, counter).map_err(io::Error::other)?;
             memory = Some(opened);
             Ok(())
         })?;
-        let memory = memory.ok_or(AttachError::BadImage)?;
+        let memory = Arc::new(memory.ok_or(AttachError::BadImage)?);
         Ok(AttachedProcess { pid, attached, memory, layout, counter })
     };
     let mut last = None;
     for &layout in layouts {
-        match again(|| try_with(layout)) {
+        match try_with(layout) {
             Err(error @ AttachError::Script { call: "mmap", .. }) => last = Some(error),
-            done => return done.map_err(Failure::fault),
+            done => return done,
         }
     }
-    Err(Failure::fault(last.unwrap_or(AttachError::BadImage)))
+    Err(last.unwrap_or(AttachError::BadImage))
 }
 
 /// Makes a process as it was. A thread that was inside of the agent has left it a moment later: then the agent's memory is unmapped as well.
@@ -88,6 +116,43 @@ pub fn detach(pid: u32) -> Result<Detached, AttachError> {
         }
     }
     Ok(detached)
+}
+
+/// What was done with the descendants of a process.
+#[derive(Debug, Default)]
+pub struct DetachedDescendants {
+    /// The number that nothing records any more.
+    pub count: u64,
+    /// What did not succeed.
+    pub problems: Vec<String>,
+}
+
+/// Makes all descendants of processes as they were: those that were attached to, and those that have copies of the hooks because they were forked. `before` is
+/// called with each.
+pub fn detach_descendants(roots: &[u32], mut before: impl FnMut(u32)) -> DetachedDescendants {
+    let mut done = DetachedDescendants::default();
+    let mut seen: HashSet<u32> = roots.iter().copied().collect();
+    // A process may fork while others are detached from.
+    loop {
+        let all: Vec<u32> =
+            roots.iter().flat_map(|&root| descendants_of(root)).filter(|&pid| seen.insert(pid)).collect();
+        if all.is_empty() {
+            return done;
+        }
+        for pid in all {
+            // It may be attached to at this moment. What cannot be examined has no hooks.
+            if !again(|| find_leftover(number(pid)?)).unwrap_or(false) {
+                continue;
+            }
+            before(pid);
+            match detach(pid) {
+                Ok(_) => done.count += 1,
+                Err(AttachError::Ended(_) | AttachError::NotAttached(_)) => {}
+                Err(AttachError::Refused(Refusal::NoSuchProcess(_) | Refusal::Zombie(_))) => {}
+                Err(error) => done.problems.push(format!("child {pid} keeps hooks that pass calls on: {error}")),
+            }
+        }
+    }
 }
 
 /// A stop, in milliseconds: `0.21 ms`.
@@ -136,7 +201,7 @@ pub struct AttachedProcess {
     /// The attach: the object, the stop.
     pub attached: Attached,
     /// What reader and agent share.
-    pub memory: AttachedMemory,
+    pub memory: Arc<AttachedMemory>,
     /// Where the parts of the object are.
     pub layout: AttachLayout,
     /// What the agent stamps with.
@@ -144,6 +209,11 @@ pub struct AttachedProcess {
 }
 
 impl AttachedProcess {
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// What was done, in a sentence.
     pub fn in_words(&self) -> String {
         let name = std::fs::read_to_string(format!("/proc/{}/comm", self.pid)).unwrap_or_default();
@@ -165,10 +235,10 @@ impl AttachedProcess {
     }
 
     /// Keeps the agent alive, and looks at the process every so often.
-    pub fn keeper(&self, look_every: Duration) -> Keeper<'_> {
+    pub fn keeper(&self, look_every: Duration) -> Keeper {
         Keeper {
             pid: self.pid,
-            memory: &self.memory,
+            memory: Arc::clone(&self.memory),
             watch: ModuleWatch::of(self.pid),
             look_every,
             last_look: Instant::now(),
@@ -178,16 +248,16 @@ impl AttachedProcess {
 }
 
 /// The reader's duties towards an agent.
-pub struct Keeper<'a> {
+pub struct Keeper {
     pid: u32,
-    memory: &'a AttachedMemory,
+    memory: Arc<AttachedMemory>,
     watch: ModuleWatch,
     look_every: Duration,
     last_look: Instant,
     is_replaced: bool,
 }
 
-impl Keeper<'_> {
+impl Keeper {
     /// To be called often: memory is allocated ahead of the agent.
     pub fn keep(&mut self) {
         self.memory.keep_alive();

@@ -4,6 +4,8 @@
 //! * [`open`] opens a file of any format as a recording, [`image_file`] examines memory images; [`target`] and [`recording_file`] write files.
 //! * [`program`] finds and starts the program to record, with the library from [`preload_file`] and the [`inherited`] signals; [`running`] waits for it.
 //! * [`attaching`] attaches to a process that runs already, and detaches from it.
+//! * [`descendants`] finds the processes that such a process starts.
+//! * [`new_children`] attaches to them.
 //! * [`budgets`] reads limits, judges recordings by them, and prints the verdict for people and for CI services.
 //! * [`companion`] finds and installs the programs that work for this one.
 //! * [`receive`] receives streams: detects their format, writes their files, shows their progress.
@@ -21,12 +23,14 @@ mod budgets;
 mod canister;
 mod commands;
 mod companion;
+mod descendants;
 mod failure;
 mod image_file;
 mod inherited;
 mod live;
 mod name_sources;
 mod naming;
+mod new_children;
 mod open;
 mod output;
 mod permitted;

@@ -6,6 +6,7 @@
 
 use crate::older::{OlderList, OlderLost, OlderNow};
 use crate::process_identity::status_field;
+use crate::protocol::ChildOrders;
 use crate::table::{LiveTable, Overclaimed};
 use highwater_session::{AttachedCounts, AttachedEnd, AttachedMemory, BEFORE_ATTACH, ModuleWatch};
 use highwater_shm::attach_v1::SESSION;
@@ -13,14 +14,15 @@ use highwater_shm::session_v1::MODULE_BYTES;
 use highwater_shm::stacks_v1::TrieNode;
 use highwater_shm::table_v1::{CHUNK, SHARDS, TableCapacity, TableRecord, ThreadEntry};
 use std::fmt;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How far ahead of the agent stacks, modules and threads are allocated.
 const AHEAD: u64 = 256 << 10;
-/// How far ahead of the agent records are allocated, at least. A program that holds much gets as much again, up to [`MOST_RECORDS_AHEAD`].
-const LEAST_RECORDS_AHEAD: u64 = 2 << 20;
+/// How far ahead of the agent records are allocated, at least: 260,000 blocks, until the next beat. A program that holds much gets as much again, up to
+/// [`MOST_RECORDS_AHEAD`]. Blocks that find no record are counted as untracked.
+const LEAST_RECORDS_AHEAD: u64 = 8 << 20;
 const MOST_RECORDS_AHEAD: u64 = 64 << 20;
 /// Of private memory and of records each, this much is allocated for any process, and more for one that has been larger: twice its highest RSS.
 const FOR_ANY: u64 = 128 << 20;
@@ -34,6 +36,8 @@ const STRIPE_BYTES: u64 = SHARDS as u64 * CHUNK as u64 * size_of::<TableRecord>(
 pub struct AttachedReader {
     pid: u32,
     memory: AttachedMemory,
+    children: Option<ChildOrders>,
+    lost_children: AtomicU64,
     duties: Mutex<Duties>,
     older: Mutex<OlderState>,
 }
@@ -86,15 +90,16 @@ impl Part {
         let wanted = used.saturating_add(ahead).min(self.bytes).min(limit);
         // In steps: each system call is worth it.
         if wanted > self.provided && (wanted - self.provided >= ahead / 4 || wanted == self.bytes) {
-            memory.allocate(self.start + self.provided, wanted - self.provided);
-            self.provided = wanted;
+            if memory.allocate(self.start + self.provided, wanted - self.provided) {
+                self.provided = wanted;
+            }
         }
     }
 }
 
 impl AttachedReader {
     /// For the agent whose table this is.
-    pub fn new(pid: u32, memory: AttachedMemory) -> Self {
+    pub fn new(pid: u32, memory: AttachedMemory, children: Option<ChildOrders>) -> Self {
         let layout = memory.layout();
         let capacity = layout.capacity;
         let table = layout.table_capacity.unwrap_or(TableCapacity { shard_records: 0, threads: 0 });
@@ -113,7 +118,38 @@ impl AttachedReader {
             limit: limit_of(pid),
         };
         memory.limit_private(duties.limit);
-        Self { pid, memory, duties: Mutex::new(duties), older: Mutex::default() }
+        let lost_children = AtomicU64::new(0);
+        Self { pid, memory, children, lost_children, duties: Mutex::new(duties), older: Mutex::default() }
+    }
+
+    /// How to attach to the children of the process.
+    pub fn child_orders(&self) -> Option<ChildOrders> {
+        self.children
+    }
+
+    /// A child had ended before it could be attached to, or could not be.
+    pub fn note_lost_child(&self) {
+        self.lost_children.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What a snapshot says of the attach.
+    pub fn in_words(&self, older: &OlderBlocksNow) -> String {
+        let counts = self.memory.counts();
+        let mut text = beginning_in_words(&counts, older);
+        for line in counts.in_words() {
+            text.push(' ');
+            text.push_str(&line);
+        }
+        match self.lost_children.load(Ordering::Relaxed) {
+            0 => {}
+            1 => text.push_str(" 1 child was not attached to, most likely because it ended too soon."),
+            lost => {
+                text.push_str(&format!(
+                    " {lost} children were not attached to, most likely because they ended too soon."
+                ));
+            }
+        }
+        text
     }
 
     /// A client has found the older blocks. What the table has was recorded.
@@ -174,6 +210,7 @@ impl AttachedReader {
         let used = table.shards().iter().map(|shard| shard.used.load(Ordering::Relaxed)).max().unwrap_or(0);
         let used = u64::from(used.div_ceil(CHUNK)) * STRIPE_BYTES;
         duties.records.keep_ahead(&self.memory, used, used.clamp(LEAST_RECORDS_AHEAD, MOST_RECORDS_AHEAD), limit);
+        self.memory.provide_records(duties.records.provided);
         if duties.last_look.elapsed() >= LOOK_EVERY {
             duties.last_look = Instant::now();
             if duties.watch.has_lost_any() {
@@ -216,7 +253,7 @@ fn limit_of(pid: u32) -> u64 {
 }
 
 /// What a snapshot of a process that was attached to says of the blocks from before.
-pub fn beginning_in_words(counts: &AttachedCounts, older: &OlderBlocksNow) -> String {
+fn beginning_in_words(counts: &AttachedCounts, older: &OlderBlocksNow) -> String {
     let AttachedCounts { unknown_frees, unknown_bytes, .. } = counts;
     let since = match older {
         OlderBlocksNow::Known(OlderNow { all, live, .. }) => {

@@ -1,7 +1,9 @@
 //! The client of a collector: one connection per request, one message each way, and a time limit for each answer.
 
 use crate::gauges::ProcessGauges;
-use crate::protocol::{CollectorRequest, CutInfo, Detail, KeptInfo, LONGEST_MESSAGE, ProcessInfo, Retention, Which};
+use crate::protocol::{
+    ChildOrders, CollectorRequest, CutInfo, Detail, KeptInfo, LONGEST_MESSAGE, ProcessInfo, Retention, Which,
+};
 use crate::results::new_result;
 use crate::take::SnapshotRequest;
 use crate::timeline::TimelineInfo;
@@ -238,8 +240,15 @@ impl CollectorClient {
     }
 
     /// Hands the memory object of an agent over that was injected into a running process: the collector is its reader from now on.
-    pub fn attach(&mut self, pid: u32, layout: AttachLayout, object: BorrowedFd<'_>) -> Result<(), CollectorError> {
-        self.ask_with(&CollectorRequest::Attach { pid, layout }, &[object]).map(drop)
+    /// Children are attached to as well, if there are orders for them.
+    pub fn attach(
+        &mut self,
+        pid: u32,
+        layout: AttachLayout,
+        children: Option<ChildOrders>,
+        object: BorrowedFd<'_>,
+    ) -> Result<(), CollectorError> {
+        self.ask_with(&CollectorRequest::Attach { pid, layout, children }, &[object]).map(drop)
     }
 
     /// Hands over what was found in the heap of a process that was attached to: addresses and sizes in the order of addresses, as of the instant at which the agent had

@@ -4,7 +4,7 @@ use crate::attached::{AttachedReader, OlderBlocksNow};
 use crate::gauges::{ProcessGauges, survivors};
 use crate::older::{BlockCount, OlderList, OlderNow};
 use crate::process_identity::{ProcessIdentity, exists};
-use crate::protocol::{ProcessInfo, ProcessState};
+use crate::protocol::{ChildOrders, ProcessInfo, ProcessState};
 use crate::table::{CounterValues, LiveTable, count_of};
 use crate::take::{LiveSnapshot, NotTaken, SnapshotRequest, SnapshotSubject, take};
 use crate::timeline::{ProcessTimeline, TimelineInfo, TimelineReading};
@@ -58,8 +58,13 @@ impl Process {
     }
 
     /// Becomes the reader of an agent that was injected into a running process. It has hooks in every allocator.
-    pub fn attached(about: ProcessIdentity, table: LiveTable, memory: AttachedMemory) -> Self {
-        let reader = AttachedReader::new(about.pid, memory);
+    pub fn attached(
+        about: ProcessIdentity,
+        table: LiveTable,
+        memory: AttachedMemory,
+        children: Option<ChildOrders>,
+    ) -> Self {
+        let reader = AttachedReader::new(about.pid, memory, children);
         reader.keep(&table);
         Self::with(about, table, VERSION, None, Some(reader))
     }
@@ -120,6 +125,16 @@ impl Process {
     /// Whether its agent was injected while it ran.
     pub fn is_attached(&self) -> bool {
         self.attached.is_some()
+    }
+
+    /// How to attach to its children.
+    pub fn child_orders(&self) -> Option<ChildOrders> {
+        self.attached.as_ref()?.child_orders()
+    }
+
+    /// A child could not be attached to.
+    pub fn note_lost_child(&self) {
+        self.attached.iter().for_each(AttachedReader::note_lost_child);
     }
 
     /// Does a reader's duties towards an injected agent: to be called many times a second.

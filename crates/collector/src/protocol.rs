@@ -103,6 +103,8 @@ pub enum CollectorRequest {
         pid: u32,
         /// Where the parts of the object are: a layout for a live table.
         layout: AttachLayout,
+        /// How to attach to the children that it starts, if that is wanted. A collector of an older version does not do so.
+        children: Option<ChildOrders>,
     },
     /// The blocks that a process which was attached to had before. A file with addresses and sizes is attached.
     Older {
@@ -152,9 +154,10 @@ impl CollectorRequest {
                 json!({"request": "snapshot", "pid": pid, "blocks": blocks, "contents": contents, "pages": pages})
             }
             Self::Set { pid, sample_bytes } => json!({"request": "set", "pid": pid, "sample_bytes": sample_bytes}),
-            Self::Attach { pid, layout } => {
+            Self::Attach { pid, layout, children } => {
                 let (session, table) = (layout.capacity, layout.table_capacity);
                 json!({
+                    "children": children.map(ChildOrders::to_json),
                     "request": "attach",
                     "pid": pid,
                     "rings": session.rings,
@@ -216,7 +219,8 @@ impl CollectorRequest {
                 let table = table.map(|(shard_records, threads)| TableCapacity { shard_records, threads });
                 let sound = session.filter(Capacity::is_sound).zip(table.filter(TableCapacity::is_sound));
                 let (session, table) = sound.ok_or("a message without the layout of the agent's memory")?;
-                Self::Attach { pid: pid()?, layout: AttachLayout::for_live(session, table) }
+                let children = ChildOrders::from_json(&message["children"]);
+                Self::Attach { pid: pid()?, layout: AttachLayout::for_live(session, table), children }
             }
             "older" => {
                 let position = message["position"].as_u64().ok_or("a message without a position")?;
@@ -230,6 +234,43 @@ impl CollectorRequest {
                 Self::Remove { ids: ids.iter().filter_map(Value::as_u64).collect() }
             }
             other => return Err(format!("does not know the request {other:?}")),
+        })
+    }
+}
+
+/// How to attach to the children that an attached process starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChildOrders {
+    /// The attach, as the kernel stamps the beginnings of processes. Children that began before are left alone.
+    pub since: u64,
+    /// Mean bytes per sample, 0 for every block.
+    pub sample_bytes: u64,
+    /// Their arguments are not to be read.
+    pub no_args: bool,
+    /// The contents of their blocks may be read.
+    pub contents: bool,
+    /// The longest that their threads may be stopped while blocks from before are read, in nanoseconds; 0 leaves these unknown.
+    pub pause_ns: u64,
+}
+
+impl ChildOrders {
+    fn to_json(self) -> Value {
+        json!({
+            "since": self.since,
+            "sample_bytes": self.sample_bytes,
+            "no_args": self.no_args,
+            "contents": self.contents,
+            "pause_ns": self.pause_ns,
+        })
+    }
+
+    fn from_json(value: &Value) -> Option<Self> {
+        Some(Self {
+            since: value["since"].as_u64()?,
+            sample_bytes: value["sample_bytes"].as_u64()?,
+            no_args: value["no_args"].as_bool()?,
+            contents: value["contents"].as_bool()?,
+            pause_ns: value["pause_ns"].as_u64()?,
         })
     }
 }

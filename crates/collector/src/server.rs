@@ -2,7 +2,7 @@
 
 use crate::connection::{Connection, ConnectionInput, Done, LONGEST, ReceivedMessage};
 use crate::job_queue::{Job, JobOutcome, JobQueue, JobTask};
-use crate::protocol::{CollectorRequest, Retention, Which};
+use crate::protocol::{ChildOrders, CollectorRequest, Retention, Which};
 use crate::registry::{KEPT_TABLES, Registry};
 use crate::service::{CollectorService, name_in};
 use crate::snapshot_store::{KEPT_SNAPSHOTS, SnapshotStore};
@@ -98,6 +98,18 @@ impl CollectorServer {
     /// The path of its socket.
     pub fn socket(&self) -> &Path {
         self.socket.path()
+    }
+
+    /// The running processes that were attached to, each with how to attach to its children, if that is wanted.
+    pub fn attached(&self) -> Vec<(u32, Option<ChildOrders>)> {
+        let running = self.service.registry().running();
+        running.iter().filter(|one| one.is_attached()).map(|one| (one.about().pid, one.child_orders())).collect()
+    }
+
+    /// Notes that a child of an attached process is in no figure. Its snapshots say so.
+    pub fn note_lost_child(&self, parent: u32) {
+        let running = self.service.registry().running();
+        running.iter().filter(|one| one.about().pid == parent).for_each(|one| one.note_lost_child());
     }
 
     /// Runs until `stop` is set, or the collector has been idle for too long. `log` receives each event as a line for the user.
@@ -218,8 +230,8 @@ impl CollectorServer {
         }
         let request = serde_json::from_slice(&message.bytes).map_err(|_| "is sent no JSON".to_owned());
         match request.and_then(|request| CollectorRequest::from_json(&request)) {
-            Ok(CollectorRequest::Attach { pid, layout }) => {
-                let attach = AssertUnwindSafe(|| self.service.attach(pid, layout, message.attached));
+            Ok(CollectorRequest::Attach { pid, layout, children }) => {
+                let attach = AssertUnwindSafe(|| self.service.attach(pid, layout, children, message.attached));
                 let done = catch_unwind(attach).unwrap_or_else(|_| Err(OUR_FAULT.to_owned()));
                 log(done.as_ref().unwrap_or_else(|line| line));
                 let answer = done.map(|_| Done { what: json!({}), attached: Vec::new() });

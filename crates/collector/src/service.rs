@@ -6,7 +6,7 @@ use crate::older::OlderList;
 use crate::pages::PageDetail;
 use crate::process::{Process, shares_readably, unix_ns};
 use crate::process_identity::{ProcessIdentity, exists};
-use crate::protocol::{CollectorRequest, Detail, KeptInfo, Which};
+use crate::protocol::{ChildOrders, CollectorRequest, Detail, KeptInfo, Which};
 use crate::registry::{KnownProcess, Registry};
 use crate::results::{new_result, sealed};
 use crate::snapshot_store::SnapshotStore;
@@ -86,7 +86,13 @@ impl CollectorService {
     }
 
     /// Becomes the reader of an agent that a client has injected into a running process. Returns a line for the log too.
-    pub fn attach(&self, pid: u32, layout: AttachLayout, attached: Vec<OwnedFd>) -> Result<String, String> {
+    pub fn attach(
+        &self,
+        pid: u32,
+        layout: AttachLayout,
+        children: Option<ChildOrders>,
+        attached: Vec<OwnedFd>,
+    ) -> Result<String, String> {
         let refusal = |refused: Refused| refusal(pid, &refused);
         let [object] = <[OwnedFd; 1]>::try_from(attached).map_err(|_| refusal(Refused::NoDescriptors))?;
         let memory = AttachedMemory::open(&object, layout).map_err(refusal)?;
@@ -101,7 +107,7 @@ impl CollectorService {
         let about = if table.has_flag(FLAG_NO_ARGS) { about.without_arguments() } else { about };
         // An agent that was replaced has not exited.
         self.registry().forget_attached(pid);
-        Ok(self.add(Process::attached(about, table, memory), "was attached to"))
+        Ok(self.add(Process::attached(about, table, memory, children), "was attached to"))
     }
 
     /// Gives each injected agent a sign of life, and memory. Returns whether there is any.

@@ -1,6 +1,6 @@
 //! Taking a snapshot: from a cut of a table to the contents of a `.hw` file.
 
-use crate::attached::{AttachedReader, OlderBlocksNow, beginning_in_words};
+use crate::attached::{AttachedReader, OlderBlocksNow};
 use crate::cut::{Cut, TableScan, Unread};
 use crate::older::OlderNow;
 use crate::pages::{LiveMemoryBuilder, OLDER_NODE, PageDetail, ReadPages, knows_every_block, read_pages};
@@ -452,7 +452,7 @@ fn assemble(subject: SnapshotSubject<'_>, found: CutResult) -> LiveSnapshot {
 
 fn notes_of(subject: SnapshotSubject<'_>, older: &OlderBlocksNow) -> Vec<String> {
     let mut notes = UnrecordedPrograms::of(subject.table.session()).sentences();
-    notes.extend(subject.attached.map(|attached| beginning_in_words(&attached.counts(), older)));
+    notes.extend(subject.attached.map(|attached| attached.in_words(older)));
     notes
 }
 

@@ -59,7 +59,7 @@ fn an_agent_is_read_before_it_begins_and_kept_alive() {
     let mut client = collector.client();
     let (object, memory) = prepared(4096);
     let pid = std::process::id();
-    client.attach(pid, layout(), object.as_fd()).unwrap();
+    client.attach(pid, layout(), None, object.as_fd()).unwrap();
     let info = client.processes_among(&Which::Pid(pid)).unwrap().remove(0);
     assert_eq!((info.state, info.is_attached, info.live_blocks), (ProcessState::Live, true, 0));
     assert_eq!(info.sample_bytes, 4096);
@@ -81,7 +81,7 @@ fn an_agent_is_read_before_it_begins_and_kept_alive() {
     assert!(matches!(client.snapshot(pid, Detail::Sites, None), Err(CollectorError::Failed(_))));
     // Another one takes its place: the process has not exited.
     let (other, _memory) = prepared(0);
-    client.attach(pid, layout(), other.as_fd()).unwrap();
+    client.attach(pid, layout(), None, other.as_fd()).unwrap();
     let all = client.processes_among(&Which::Pid(pid)).unwrap();
     assert_eq!(all.iter().map(|info| info.state).collect::<Vec<_>>(), [ProcessState::Live]);
     assert!(client.detach(pid).unwrap() && !client.detach(pid).unwrap());
@@ -95,7 +95,7 @@ fn blocks_from_before_are_in_every_figure_until_they_are_freed() {
     let mut client = collector.client();
     let (object, memory) = prepared(0);
     let pid = std::process::id();
-    client.attach(pid, layout(), object.as_fd()).unwrap();
+    client.attach(pid, layout(), None, object.as_fd()).unwrap();
     let log = memory.unknown_frees();
     // The list is of later.
     log.append(0x1000_0010);
@@ -138,7 +138,7 @@ fn memory_is_allocated_ahead_of_the_agent() {
     let (object, memory) = prepared(0);
     let held = || rustix::fs::fstat(&object).unwrap().st_blocks as u64 * 512;
     let before = held();
-    collector.client().attach(std::process::id(), layout(), object.as_fd()).unwrap();
+    collector.client().attach(std::process::id(), layout(), None, object.as_fd()).unwrap();
     // The session, its stacks and modules, threads and the first records.
     assert!(held() > before + (2 << 20), "{before} {}", held());
     let used = &memory.page().private_used;
@@ -153,7 +153,7 @@ fn a_process_that_claims_to_need_all_memory_gets_little() {
     let collector = Collector::start(folder.options());
     let large = AttachLayout::for_live(Capacity::LIVE_CHOICES[1], TableCapacity::CHOICES[1]);
     let (object, memory) = prepared_with(large, 0);
-    collector.client().attach(std::process::id(), large, object.as_fd()).unwrap();
+    collector.client().attach(std::process::id(), large, None, object.as_fd()).unwrap();
     let page = memory.page();
     page.private_used.store(u64::MAX, Ordering::Relaxed);
     let beat = || page.heartbeat.load(Ordering::Relaxed);
@@ -169,7 +169,7 @@ fn what_is_no_agents_memory_or_another_processes_is_refused() {
     let collector = Collector::start(folder.options());
     let mut client = collector.client();
     let pid = std::process::id();
-    let mut refusal = |pid: u32, object: &OwnedFd| match client.attach(pid, layout(), object.as_fd()) {
+    let mut refusal = |pid: u32, object: &OwnedFd| match client.attach(pid, layout(), None, object.as_fd()) {
         Err(CollectorError::Failed(line)) => line,
         other => panic!("{other:?}"),
     };
@@ -186,6 +186,6 @@ fn what_is_no_agents_memory_or_another_processes_is_refused() {
     let (object, memory) = prepared(0);
     let smaller = TableCapacity { shard_records: (1 << 12) - 4, threads: 1 << 12 };
     assert_ne!(AttachLayout::for_live(layout().capacity, smaller).bytes(), memory.layout().bytes());
-    let contradicted = client.attach(pid, AttachLayout::for_live(layout().capacity, smaller), object.as_fd());
+    let contradicted = client.attach(pid, AttachLayout::for_live(layout().capacity, smaller), None, object.as_fd());
     assert!(matches!(contradicted, Err(CollectorError::Failed(_))));
 }

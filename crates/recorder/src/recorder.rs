@@ -388,6 +388,30 @@ impl Recorder {
     pub fn record_attached(&mut self, pid: u32, shared: SessionMemory, counter: Option<Counter>) {
         let _ = self.counter.set(counter);
         (self.main, self.is_attached) = (Some(pid), true);
+        self.begin_attached(pid, shared, false);
+    }
+
+    /// The same for a process that the main program, or one of its children, has started since. `forked` says that it runs the program of its parent.
+    pub fn record_attached_child(&mut self, pid: u32, shared: SessionMemory, forked: bool) {
+        self.begin_attached(pid, shared, forked);
+    }
+
+    /// An attached process executes another program: the recording of the one before is complete.
+    pub fn note_exec(&mut self, pid: u32) {
+        self.replaced(pid);
+    }
+
+    /// Whether the main program is still recorded.
+    pub fn has_main(&self) -> bool {
+        self.running.iter().any(|running| Some(running.recording.about().pid) == self.main)
+    }
+
+    /// Whether a process is recorded now.
+    pub fn is_recording(&self, pid: u32) -> bool {
+        self.running.iter().any(|running| running.recording.about().pid == pid && !running.was_replaced)
+    }
+
+    fn begin_attached(&mut self, pid: u32, shared: SessionMemory, forked: bool) {
         let executable = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
         let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let arguments = arguments.split(|&byte| byte == 0).map(|text| String::from_utf8_lossy(text).into_owned());
@@ -397,26 +421,31 @@ impl Recorder {
             command.pop();
         }
         let about = self.about(executable.to_string_lossy().into_owned(), command, pid, parent_of(pid), true);
-        self.begin_recording(shared, about);
-        if let Some(recording) = self.main_recording() {
+        self.begin_recording(shared, RecordedProcess { forked, ..about });
+        if let Some(recording) = self.recording_of(pid) {
             recording.await_older();
         }
     }
 
-    fn main_recording(&mut self) -> Option<&mut ProcessRecording> {
-        let main = self.main;
-        self.running.iter_mut().map(|running| &mut running.recording).find(|one| Some(one.about().pid) == main)
+    fn recording_of(&mut self, pid: u32) -> Option<&mut ProcessRecording> {
+        let mut current = self.running.iter_mut().filter(|running| !running.was_replaced);
+        current.find(|running| running.recording.about().pid == pid).map(|running| &mut running.recording)
     }
 
-    /// The blocks that the heap of the main program had at an instant since it is recorded, by the monotonic clock in nanoseconds: addresses and usable sizes. Returns how
-    /// many of them are older than the recording, and their bytes; `None` if the recording has gone on without them, because the program was too busy or has ended.
-    pub fn set_older_blocks(&mut self, at: u64, heap: impl Iterator<Item = (u64, u64)>) -> Option<(u64, u64)> {
-        self.main_recording()?.take_older(at, heap)
+    /// The blocks that the heap of an attached process had at an instant since it is recorded, by the monotonic clock in nanoseconds: addresses and usable sizes. Returns
+    /// how many of them are older than the recording, and their bytes; `None` if the recording has gone on without them, because the program was too busy or has ended.
+    pub fn set_older_blocks(
+        &mut self,
+        pid: u32,
+        at: u64,
+        heap: impl Iterator<Item = (u64, u64)>,
+    ) -> Option<(u64, u64)> {
+        self.recording_of(pid)?.take_older(at, heap)
     }
 
-    /// Sets a note that the main program's recording gets.
-    pub fn set_note(&mut self, note: String) {
-        if let Some(recording) = self.main_recording() {
+    /// Sets a note that the recording of a process gets.
+    pub fn set_note(&mut self, pid: u32, note: String) {
+        if let Some(recording) = self.recording_of(pid) {
             recording.set_note(note);
         }
     }

@@ -8,11 +8,11 @@ use crate::session_memory::{Refused, SessionMemory};
 use crate::stamps::monotonic_ns;
 use highwater_clock::Counter;
 use highwater_shm::attach_v1::{
-    AttachHeader, AttachLayout, AttachPage, ENDED_BY_FILTER, ENDED_BY_READER, ENDED_NO_READER, FLAG_CONTENTS, FLAG_COUNTER,
-    FLAG_NO_ARGS, PAGE_MAGIC, SESSION, UNKNOWN_FREES, UnknownFreeLog, VERSION,
+    AttachHeader, AttachLayout, AttachPage, ENDED_BY_FILTER, ENDED_BY_READER, ENDED_NO_READER, FLAG_CONTENTS,
+    FLAG_COUNTER, FLAG_NO_ARGS, PAGE_MAGIC, SESSION, THREAD_SLOTS, UNKNOWN_FREES, UnknownFreeLog, VERSION,
 };
 use highwater_shm::session_v1::{AgentClock, Header, MAGIC};
-use highwater_shm::table_v1::{self, TableCapacity, TableHeader};
+use highwater_shm::table_v1::{self, CHUNK, SHARDS, TableCapacity, TableHeader, TableRecord};
 use rustix::fs::{FallocateFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,6 +21,8 @@ use std::time::Duration;
 
 /// How far ahead of the agent its private memory is allocated: more than a hundred threads that begin at once.
 const PRIVATE_AHEAD: u64 = 16 << 20;
+/// The memory for records that is allocated before the collector takes over.
+const FIRST_RECORDS: u64 = 2 << 20;
 /// The name in place of the stack of blocks that are older than an attach.
 pub const BEFORE_ATTACH: &str = "[allocated before attach]";
 /// The name in place of the thread that allocated them.
@@ -68,6 +70,26 @@ pub struct AttachedCounts {
     pub unslotted: u64,
     /// Bytes of private memory that the agent took before they were allocated, so that they are charged to its process.
     pub unprovided: u64,
+}
+
+impl AttachedCounts {
+    /// What went wrong, in sentences; nothing if nothing did.
+    pub fn in_words(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        if self.unslotted > 0 {
+            all.push(format!(
+                "{} calls of malloc and free were not seen, because more than {THREAD_SLOTS} threads ran: blocks may be missing, and freed ones shown as live.",
+                self.unslotted
+            ));
+        }
+        if self.unprovided > 0 {
+            all.push(format!(
+                "{} bytes of the agent's memory were charged to the process's control group.",
+                self.unprovided
+            ));
+        }
+        all
+    }
 }
 
 impl AttachedMemory {
@@ -156,7 +178,19 @@ impl AttachedMemory {
             table.rate.store(1, Ordering::Relaxed);
         }
         table.magic.store(table_v1::MAGIC, Ordering::Release);
+        let records = FIRST_RECORDS.min(capacity.bytes() - capacity.records());
+        let start = self.layout.table + capacity.records();
+        if self.allocate(start, records) {
+            self.provide_records(records);
+        }
         Ok(())
+    }
+
+    /// Permits the agent to use the records of its table in these bytes, from the first on. They are allocated.
+    pub fn provide_records(&self, bytes: u64) {
+        let stripe = u64::from(SHARDS) * u64::from(CHUNK) * size_of::<TableRecord>() as u64;
+        let provided = &self.page().shard_records_provided;
+        provided.fetch_max(bytes / stripe * u64::from(CHUNK), Ordering::Release);
     }
 
     /// The session, for a recorder.
@@ -231,9 +265,9 @@ impl AttachedMemory {
         let _ = rustix::fs::fallocate(&self.object, flags, self.layout.private, self.layout.private_bytes);
     }
 
-    /// Allocates a part of the object. If that fails, the process takes the memory itself, as soon as the agent writes there.
-    pub fn allocate(&self, start: u64, length: u64) {
-        let _ = rustix::fs::fallocate(&self.object, FallocateFlags::empty(), start, length);
+    /// Allocates a part of the object. Where that fails, the process takes the memory itself, as soon as the agent writes there.
+    pub fn allocate(&self, start: u64, length: u64) -> bool {
+        rustix::fs::fallocate(&self.object, FallocateFlags::empty(), start, length).is_ok()
     }
 }
 

@@ -146,6 +146,10 @@ pub enum FunctionIndex {
     Dlclose,
     Prctl,
     Syscall,
+    Mallocx,
+    Rallocx,
+    Dallocx,
+    Sdallocx,
 }
 
 const fn function(name: &'static str, arguments: u8) -> HookableFunction {
@@ -153,10 +157,13 @@ const fn function(name: &'static str, arguments: u8) -> HookableFunction {
 }
 
 /// The number of [`FUNCTIONS`].
-pub const FUNCTION_COUNT: usize = 34;
+pub const FUNCTION_COUNT: usize = 38;
 
 /// All functions that can be hooked. `dlclose` is the C library's, whichever allocator there is; hooking it is optional, and lets the agent notice at once
 /// that a library was unloaded. `prctl` and `syscall` are, too: the agent ends before the program installs a seccomp filter, which may forbid the agent's system calls.
+/// The last ones are jemalloc's own interface, which folly and Rust's `tikv-jemallocator` call (without `xallocx`, which resizes a block where it is).
+///
+/// Functions are only appended: images with fewer entries have the same layout, and an attacher leaves out what its image does not hook.
 pub const FUNCTIONS: [HookableFunction; FUNCTION_COUNT] = [
     function("malloc", 1),
     function("free", 1),
@@ -192,6 +199,10 @@ pub const FUNCTIONS: [HookableFunction; FUNCTION_COUNT] = [
     function("dlclose", 1),
     function("prctl", 5),
     function("syscall", 6),
+    function("mallocx", 2),
+    function("rallocx", 3),
+    function("dallocx", 2),
+    function("sdallocx", 3),
 ];
 
 /// Room for functions in an [`Implementation`]: later versions may have more.
@@ -392,11 +403,16 @@ pub struct AttachPage {
     pub unslotted: AtomicU64,
     /// The number of those calls that have not returned: frames of the image on stacks of threads without a slot.
     pub unslotted_frames: AtomicU64,
+
+    /// Written by the reader of a live table: the number of records of each shard whose memory is allocated. The agent uses no others: a block that finds no record is
+    /// counted as untracked. 0: all may be used.
+    pub shard_records_provided: AtomicU64,
 }
 
 const _: () = {
     assert!(core::mem::offset_of!(AttachPage, begun) == 64);
-    assert!(size_of::<AttachPage>() == 128);
+    assert!(core::mem::offset_of!(AttachPage, shard_records_provided) == 128);
+    assert!(size_of::<AttachPage>() == 192);
 };
 
 /// [`AttachPage::ended`]: the heartbeat stopped.
@@ -618,6 +634,7 @@ mod tests {
             (FunctionIndex::DeleteArraySizedAligned, "_ZdaPvmSt11align_val_t"),
             (FunctionIndex::Dlclose, "dlclose"),
             (FunctionIndex::Syscall, "syscall"),
+            (FunctionIndex::Sdallocx, "sdallocx"),
         ] {
             assert_eq!(FUNCTIONS[index as usize].name, name);
         }

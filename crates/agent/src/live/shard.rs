@@ -114,6 +114,21 @@ impl Addresses for ShardRecords {
     }
 }
 
+/// Whether a record that was never used may be: an injected agent uses only those that its reader has allocated, so that none is charged to the process.
+#[inline(always)]
+fn is_provided(number: u32) -> bool {
+    #[cfg(feature = "injected")]
+    {
+        let provided = crate::injected::page().shard_records_provided.load(Ordering::Relaxed);
+        provided == 0 || u64::from(number) < provided
+    }
+    #[cfg(not(feature = "injected"))]
+    {
+        let _ = number;
+        true
+    }
+}
+
 /// A shard whose lock the caller holds, and the control word that was loaded since.
 pub struct Locked<'a> {
     number: u32,
@@ -200,7 +215,7 @@ impl<'a> Locked<'a> {
             number
         } else {
             let used = self.shard.used.load(Ordering::Relaxed);
-            if used >= self.capacity {
+            if used >= self.capacity || !is_provided(used) {
                 return None;
             }
             self.shard.used.store(used + 1, Ordering::Release);

@@ -1,10 +1,15 @@
 //! `highwater attach`: the live table of a process that runs already.
 
+mod children;
 mod older;
+mod order;
+
+pub(crate) use children::attach_to_children;
 
 use super::record::parse_pause;
 use super::run::make_sure_of_a_collector;
 use crate::attaching::{self, AttachedProcess};
+use crate::descendants::StartTime;
 use crate::failure::Failure;
 use crate::live::{CollectorSocket, ProcessChoice, outside};
 use crate::output::{Output, warn};
@@ -16,12 +21,9 @@ use highwater_collector::CollectorClient;
 use highwater_collector::protocol::{ProcessState, Which};
 use highwater_formats::json;
 use highwater_model::Nanos;
-use highwater_shm::attach_v1::{AttachLayout, FLAG_CONTENTS, FLAG_LIVE, FLAG_NO_ARGS};
-use highwater_shm::session_v1::Capacity;
-use highwater_shm::table_v1::TableCapacity;
 use older::{OlderFound, estimate_in_words};
+use order::LiveOrder;
 use serde_json::{Value, json};
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
@@ -34,7 +36,8 @@ use std::time::Duration;
   highwater detach --pid 4711                   leaves the process as it was
 
 No library is loaded into the process and no function of it is called. Its threads are stopped for some tenths of a millisecond, and once more while \
-glibc's heap is read for blocks from before. A collector is started if none listens; if it ends, recording ends after 10 seconds and the process goes on.")]
+glibc's heap is read for blocks from before. A collector is started if none listens; if it ends, recording ends after 10 seconds and the process goes on. \
+Children that the process starts from now on are attached to as well.")]
 pub struct Attach {
     #[command(flatten)]
     choice: ProcessChoice,
@@ -56,6 +59,9 @@ pub struct Attach {
     /// Let 'highwater snapshot --contents' read what is in the process's blocks
     #[arg(long)]
     allow_contents: bool,
+    /// Attach only to the process itself, not to the children that it starts from now on
+    #[arg(long)]
+    no_children: bool,
     /// Print one JSON document ("schema": 2) instead of text
     #[arg(long)]
     json: bool,
@@ -89,34 +95,26 @@ impl Attach {
             return Err(attaching::already_attached(pid));
         }
         drop(plan);
-        let attached = self.attach(pid, is_attached)?;
-        let handed_over = CollectorClient::connect(&socket)
-            .and_then(|mut client| client.attach(pid, attached.layout, attached.attached.object.as_fd()));
-        if let Err(problem) = handed_over {
+        let order = self.order();
+        let children = (!self.no_children).then(|| order.for_children(StartTime::now()));
+        let attached = attaching::attach(pid, &LiveOrder::layouts(), is_attached, order.configure())?;
+        if let Err(problem) = order::hand_over(&attached, children, &socket) {
             if let Err(failure) = attached.detach() {
                 warn(failure.line().unwrap_or_default());
             }
             return Err(Failure::fault(format_args!("process {pid} was detached again: {problem}")));
         }
-        let older = match self.sample_rate.unwrap_or(self.sample) {
-            0 => OlderFound::read(pid, &attached, self.pause, &socket),
-            _ => OlderFound::Unknown("a sample does not show when they are freed".to_owned()),
-        };
+        let older = OlderFound::read(&attached, &order, &socket);
         self.tell_of_new(pid, &attached, &older, is_attached, output)
     }
 
-    fn attach(&self, pid: u32, replace: bool) -> Result<AttachedProcess, Failure> {
-        let layouts: Vec<_> = Capacity::LIVE_CHOICES
-            .into_iter()
-            .zip(TableCapacity::CHOICES)
-            .map(|(session, table)| AttachLayout::for_live(session, table))
-            .collect();
-        let flags = [(self.no_args, FLAG_NO_ARGS), (self.allow_contents, FLAG_CONTENTS)];
-        let flags = flags.iter().filter(|(wanted, _)| *wanted).fold(FLAG_LIVE, |flags, (_, flag)| flags | flag);
-        attaching::attach(pid, &layouts, replace, |header| {
-            header.sample_bytes = self.sample_rate.unwrap_or(self.sample);
-            header.flags |= flags;
-        })
+    fn order(&self) -> LiveOrder {
+        LiveOrder {
+            sample_bytes: self.sample_rate.unwrap_or(self.sample),
+            no_args: self.no_args,
+            contents: self.allow_contents,
+            pause: Duration::from_nanos(self.pause.0),
+        }
     }
 
     fn tell_of_new(

@@ -1,5 +1,6 @@
 //! `highwater collector`: the daemon that live processes register with.
 
+use super::attach::attach_to_children;
 use crate::failure::{Failure, reason};
 use crate::live::{CollectorSocket, MetricsProcess, parse_limit};
 use crate::output::say;
@@ -108,6 +109,7 @@ impl CollectorArgs {
                 log(&format!("metrics are served at http://{}/metrics", metrics.address()));
                 scope.spawn(|| metrics.keep_running(&stop, &log));
             }
+            scope.spawn(|| attach_to_children(&server, &stop, &log));
             server.serve(&stop, &log);
             // The collector may also have ended because it was idle.
             stop.store(true, Ordering::Relaxed);

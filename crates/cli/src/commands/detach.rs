@@ -5,7 +5,9 @@ use crate::attaching;
 use crate::failure::Failure;
 use crate::live::{CollectorSocket, ProcessChoice};
 use crate::output::{Output, warn};
+use crate::print::bytes::count;
 use clap::Args;
+use highwater_attach::AttachError;
 use highwater_collector::{CollectorClient, CollectorError};
 use highwater_formats::json;
 use serde_json::json;
@@ -17,7 +19,8 @@ use serde_json::json;
   highwater detach --name server
 
 Restores the functions that were hooked, and unmaps the agent. Threads are stopped for some tenths of a millisecond. It works as well if the collector is \
-gone, on a recording of 'highwater record --pid', which ends, and on a child that an attached process has forked.")]
+gone, on a recording of 'highwater record --pid', which ends, and on a child that an attached process has forked. The children of the process are detached \
+from too.")]
 pub struct Detach {
     #[command(flatten)]
     choice: ProcessChoice,
@@ -39,20 +42,38 @@ impl Detach {
         if attaching::has_leftover(pid)? {
             self.tell_collector(pid)?;
         }
-        let detached = attaching::detach(pid).map_err(Failure::fault)?;
+        let detached = attaching::detach(pid);
+        // The collector attaches to no further child of a process that it has forgotten.
+        let children = attaching::detach_descendants(&[pid], |child| {
+            if let Err(failure) = self.tell_collector(child) {
+                warn(failure.line().unwrap_or_default());
+            }
+        });
+        children.problems.iter().for_each(|problem| warn(problem));
+        let detached = match detached {
+            Err(AttachError::NotAttached(_)) if children.count > 0 => None,
+            detached => Some(detached.map_err(Failure::fault)?),
+        };
         if self.json {
             return output.json(json!({
                 "schema": json::SCHEMA,
                 "command": "detach",
                 "pid": pid,
                 "name": name_of(pid),
-                "functions": detached.stop.changed,
-                "threads": detached.stop.threads,
-                "pause_ns": nanoseconds(detached.stop.pause),
-                "is_unmapped": detached.is_unmapped,
+                "functions": detached.map_or(0, |detached| detached.stop.changed),
+                "threads": detached.map_or(0, |detached| detached.stop.threads),
+                "pause_ns": detached.map_or(0, |detached| nanoseconds(detached.stop.pause)),
+                "is_unmapped": detached.is_none_or(|detached| detached.is_unmapped),
+                "children": children.count,
             }));
         }
-        output.line(&format!("{} ({pid}): {}", name_of(pid), attaching::detached_in_words(&detached)))
+        let own = detached.map_or_else(|| "was not attached to".to_owned(), |one| attaching::detached_in_words(&one));
+        let of_children = match children.count {
+            0 => String::new(),
+            1 => "; 1 child too".to_owned(),
+            number => format!("; {} children too", count(number)),
+        };
+        output.line(&format!("{} ({pid}): {own}{of_children}", name_of(pid)))
     }
 
     /// The collector forgets the process. Without a collector there is nothing to forget.

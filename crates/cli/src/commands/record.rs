@@ -72,7 +72,7 @@ pub struct Record {
     /// A text about the run, kept in the recording
     #[arg(long, value_name = "TEXT", value_parser = parse_context)]
     context: Option<String>,
-    /// Record only the program itself, not the processes it starts
+    /// Record only the program itself, not the processes it starts, with --pid from now on
     #[arg(long)]
     no_children: bool,
     /// Keep the recordings of children that held at least this much at their peak; 0 keeps all [default: 1MiB; with limits 0, as children have them too]
@@ -85,13 +85,13 @@ pub struct Record {
     /// With --pid: the longest that threads may be stopped while blocks from before are read; 0 leaves these blocks unknown
     #[arg(long, value_name = "TIME", value_parser = parse_pause, default_value = "50ms", requires = "ProcessChoice")]
     pause: Nanos,
-    /// When the recorder falls behind, drop events (and count them) instead of letting the program wait
+    /// When the recorder falls behind, drop events (and count them) instead of letting the program wait. Always so with --pid
     #[arg(long)]
     lossy: bool,
     /// How often the resident memory is read, from outside: RSS each time, and where it is as often as one percent of a processor allows. 0 or off: never
     #[arg(long, value_name = "TIME", value_parser = parse_rss_every, default_value = "100ms")]
     rss_every: RssEvery,
-    /// Leave out memory that the program maps itself (mmap)
+    /// Leave out memory that the program maps itself (mmap). Always so with --pid
     #[arg(long)]
     no_mmap: bool,
     /// Leave out the program's arguments, and its children's: only names are kept. By default they are in what is recorded, shown and sent

@@ -104,6 +104,10 @@ entry!(delete_array_aligned_nothrow, DeleteArrayAlignedNothrow, ["rcx", "r8", "r
 entry!(delete_sized_aligned, DeleteSizedAligned, ["rcx", "r8", "r9"]);
 entry!(delete_array_sized_aligned, DeleteArraySizedAligned, ["rcx", "r8", "r9"]);
 entry!(dlclose, Dlclose, ["rsi", "rdx", "rcx"]);
+entry!(mallocx, Mallocx, ["rdx", "rcx", "r8"]);
+entry!(rallocx, Rallocx, ["rcx", "r8", "r9"]);
+entry!(dallocx, Dallocx, ["rdx", "rcx", "r8"]);
+entry!(sdallocx, Sdallocx, ["rcx", "r8", "r9"]);
 
 /// `prctl` and `syscall`: a call that installs a seccomp filter ends the agent. All calls are then passed on with nothing of the image on the stack, since some of them
 /// return twice or on another stack. The arguments of `before_filter` are in the registers that are named last.
@@ -177,7 +181,7 @@ global_asm!(
     ".quad {}, {}, {}, {}, {}, {}, {}, {}",
     ".quad {}, {}, {}, {}, {}, {}, {}, {}",
     ".quad {}, {}, {}, {}, {}, {}, {}, {}",
-    ".quad {}, {}",
+    ".quad {}, {}, {}, {}, {}, {}",
     ".popsection",
     sym malloc, sym free, sym calloc, sym realloc, sym memalign, sym aligned_alloc, sym posix_memalign, sym valloc,
     sym pvalloc, sym free_sized, sym free_aligned_sized, sym new, sym new_array, sym new_nothrow, sym new_array_nothrow,
@@ -185,4 +189,5 @@ global_asm!(
     sym delete_array, sym delete_nothrow, sym delete_array_nothrow, sym delete_sized, sym delete_array_sized,
     sym delete_aligned, sym delete_array_aligned, sym delete_aligned_nothrow, sym delete_array_aligned_nothrow,
     sym delete_sized_aligned, sym delete_array_sized_aligned, sym dlclose, sym prctl, sym syscall,
+    sym mallocx, sym rallocx, sym dallocx, sym sdallocx,
 );

@@ -280,6 +280,35 @@ freeing_hooks! {
     delete_array_aligned_nothrow: DeleteArrayAlignedNothrow(alignment, tag);
     delete_sized_aligned: DeleteSizedAligned(size, alignment);
     delete_array_sized_aligned: DeleteArraySizedAligned(size, alignment);
+    dallocx: Dallocx(flags);
+    sdallocx: Sdallocx(size, flags);
+}
+
+// jemalloc's own interface.
+
+pub unsafe extern "C" fn mallocx(size: usize, flags: c_int, allocator: Allocator, sp: u64, bp: u64) -> BlockPointer {
+    allocating(allocator, size, (sp, bp), || call!(allocator, Mallocx, (size => usize, flags => c_int) -> BlockPointer))
+}
+
+/// As `realloc`, but its block is never null, and neither is its size.
+pub unsafe extern "C" fn rallocx(
+    block: BlockPointer,
+    size: usize,
+    flags: c_int,
+    allocator: Allocator,
+    sp: u64,
+    bp: u64,
+) -> BlockPointer {
+    let real = || call!(allocator, Rallocx, (block => BlockPointer, size => usize, flags => c_int) -> BlockPointer);
+    let (_frame, mode) = recording();
+    let Some(mode) = mode else { return real() };
+    // SAFETY: both registers are those of the entry.
+    let from = unsafe { caller(sp, bp) };
+    if mode == AgentMode::Exact {
+        realloc_exact(allocator, block, size, from, real)
+    } else {
+        realloc_sampled(allocator, block, size, from, real)
+    }
 }
 
 /// Declares hooks of the forms of `operator new` that do not throw.

@@ -1,11 +1,11 @@
 //! Blocks that a process had before `highwater attach`: found in its heap, and handed over to the collector.
 
 use super::nanoseconds;
+use super::order::LiveOrder;
 use crate::attaching::{self, AttachedProcess};
 use crate::print::bytes::{bytes, counted};
 use highwater_attach::{NotWalkable, walk_heap_of_attached};
 use highwater_collector::{CollectorClient, LiveTable, MOST_OLDER};
-use highwater_model::Nanos;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::path::Path;
@@ -21,15 +21,16 @@ pub(super) enum OlderFound {
 
 impl OlderFound {
     /// Reads the heap at an instant at which no thread is in a call of the agent, and hands over what the agent has not recorded until then.
-    pub(super) fn read(pid: u32, attached: &AttachedProcess, longest: Nanos, socket: &Path) -> Self {
-        if longest.0 == 0 {
-            return Self::Unknown("they were not read".to_owned());
+    pub(super) fn read(attached: &AttachedProcess, order: &LiveOrder, socket: &Path) -> Self {
+        match (order.sample_bytes, order.pause) {
+            (0, Duration::ZERO) => Self::Unknown("they were not read".to_owned()),
+            (0, longest) => Self::try_to_read(attached, longest, socket).unwrap_or_else(Self::Unknown),
+            _ => Self::Unknown("a sample does not show when they are freed".to_owned()),
         }
-        let longest = Duration::from_nanos(longest.0);
-        Self::try_to_read(pid, attached, longest, socket).unwrap_or_else(Self::Unknown)
     }
 
-    fn try_to_read(pid: u32, attached: &AttachedProcess, longest: Duration, socket: &Path) -> Result<Self, String> {
+    fn try_to_read(attached: &AttachedProcess, longest: Duration, socket: &Path) -> Result<Self, String> {
+        let pid = attached.pid();
         let object = attached.attached.object.try_clone().map_err(|error| error.to_string())?;
         let table = LiveTable::open_attached(object.into(), &attached.layout, attached.counter)
             .map_err(|refused| refused.to_string())?;

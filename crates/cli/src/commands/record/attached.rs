@@ -1,31 +1,35 @@
 //! `highwater record --pid`: records a process that runs already.
 
+mod family;
+
 use super::{Record, remove_if_empty};
 use crate::attaching::{self, AttachedProcess};
+use crate::descendants::StartTime;
 use crate::failure::{Failure, reason};
 use crate::output::{Output, say, warn};
-use crate::print::bytes::{bytes, counted};
+use crate::print::bytes::counted;
 use crate::print::status::StatusLine;
 use crate::recording_file::RecordingFile;
 use crate::running::Signals;
-use highwater_attach::{NotWalkable, OlderBlocks, walk_heap};
+use family::{AttachedFamily, TrackedProcess};
 use highwater_model::Nanos;
-use highwater_recorder::{Recorder, RecordingOutcome};
+use highwater_recorder::RecordingOutcome;
 use highwater_session::be_ended_first;
-use highwater_shm::attach_v1::{AttachLayout, FLAG_FREE_STACKS};
+use highwater_shm::attach_v1::{AttachHeader, AttachLayout, FLAG_FREE_STACKS};
 use highwater_shm::session_v1::Capacity;
 use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often the process is examined for libraries that it has unloaded, and for another program that it has executed.
+/// How often a process is examined for libraries that it has unloaded, and for another program that it has executed.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// The same for children, which often execute another program soon.
+const LOOK_AT_CHILDREN_EVERY: Duration = Duration::from_millis(100);
 
 /// Why a recording of a running process ends.
 enum End {
     /// The duration has passed, or the user asked for it.
     Ours,
-    /// The process has ended.
+    /// The process has ended, and all children that were recorded.
     Process,
     /// The process runs another program.
     Exec,
@@ -50,7 +54,8 @@ impl Record {
         let is_sent = to.is_some();
         let mut file = self.file(&program_of(pid))?;
         let options = self.options(&mut file, true);
-        let exact = options.sample_rate.is_none();
+        let is_exact = options.sample_rate.is_none();
+        let since = StartTime::now();
         let begun = self.recorder(options, to).and_then(|recorder| {
             let signals = Signals::catch().map_err(|error| Failure::fault(reason(&error)))?;
             Ok((recorder, signals, self.attach(pid, is_attached)?))
@@ -67,23 +72,31 @@ impl Record {
         })?;
         recorder.record_attached(pid, session, attached.counter);
         say(&attached.in_words());
-        let mut older = None;
-        match exact {
-            true if self.pause.0 > 0 => older = Some(self.read_older(pid)),
-            true => without_older(&mut recorder, "they were not read"),
-            false => without_older(&mut recorder, "a sample does not show when they are freed"),
-        }
-        let end = self.watch_attached(&mut recorder, &attached, &signals, began, &mut older);
+        let mut family = AttachedFamily {
+            order: self,
+            is_exact,
+            main: TrackedProcess::new(attached, LOOK_EVERY),
+            recorder,
+            children: Vec::new(),
+            follower: None,
+            ended_before: 0,
+            refused: 0,
+        };
+        family.main.is_told = true;
+        family.begin_with(None);
+        family.follow_children(since)?;
+        let end = family.record(&signals, began);
         let lasted = began.elapsed();
         match &end {
-            End::Ours => detach(&attached),
+            End::Ours => detach(&family.main.attached),
             End::Process => say("the process has ended"),
             End::Exec => say("the process executes another program now, which is not recorded"),
             End::Agent(why) => {
                 warn(why);
-                detach(&attached);
+                detach(&family.main.attached);
             }
         }
+        let recorder = family.end();
         let mut line = StatusLine::new();
         let outcome = recorder.finish(|| line.show("finding the names of functions …"));
         line.clear();
@@ -96,59 +109,15 @@ impl Record {
     }
 
     fn attach(&self, pid: u32, replace: bool) -> Result<AttachedProcess, Failure> {
-        let sample_bytes = self.sample_rate();
-        let layouts = Capacity::CHOICES.map(AttachLayout::for_recording);
-        attaching::attach(pid, &layouts, replace, |header| {
-            header.sample_bytes = sample_bytes.unwrap_or(0);
-            header.flags |= if self.free_stacks { FLAG_FREE_STACKS } else { 0 };
-        })
+        attaching::attach(pid, &recording_layouts(), replace, self.configure())
     }
 
-    /// Begins to read the heap.
-    fn read_older(&self, pid: u32) -> JoinHandle<Result<OlderBlocks, NotWalkable>> {
-        let longest = Duration::from_nanos(self.pause.0);
-        std::thread::spawn(move || walk_heap(pid as i32, longest))
-    }
-
-    /// Records until the process ends, the time is over, or the user presses Ctrl-C.
-    fn watch_attached(
-        &self,
-        recorder: &mut Recorder,
-        attached: &AttachedProcess,
-        signals: &Signals,
-        began: Instant,
-        older: &mut Option<JoinHandle<Result<OlderBlocks, NotWalkable>>>,
-    ) -> End {
-        let mut line = StatusLine::new();
-        let deadline = self.duration.map(|duration| began + Duration::from_nanos(duration.0));
-        let mut keeper = attached.keeper(LOOK_EVERY);
-        loop {
-            recorder.step();
-            keeper.keep();
-            if older.as_ref().is_some_and(JoinHandle::is_finished)
-                && let Some(read) = older.take()
-            {
-                line.clear();
-                match read.join() {
-                    Ok(read) => take_older(recorder, read),
-                    Err(_) => without_older(recorder, "they could not be read"),
-                }
-            }
-            if recorder.progress().processes == 0 {
-                return End::Process;
-            }
-            if keeper.is_replaced() {
-                return End::Exec;
-            }
-            if let Some(why) = keeper.ended() {
-                return End::Agent(why);
-            }
-            // The heap is read to its end first: rings must be read meanwhile, and the stop for it would disturb that of a detach.
-            let is_over = signals.stop_requested() || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if is_over && older.is_none() {
-                return End::Ours;
-            }
-            line.update(|elapsed| self.status(&recorder.progress(), elapsed));
+    /// What an agent finds when it begins.
+    fn configure(&self) -> impl FnMut(&mut AttachHeader) + Send + use<> {
+        let (sample_bytes, free_stacks) = (self.sample_rate().unwrap_or(0), self.free_stacks);
+        move |header| {
+            header.sample_bytes = sample_bytes;
+            header.flags |= if free_stacks { FLAG_FREE_STACKS } else { 0 };
         }
     }
 
@@ -172,34 +141,8 @@ impl Record {
     }
 }
 
-fn take_older(recorder: &mut Recorder, read: Result<OlderBlocks, NotWalkable>) {
-    match read {
-        Ok(found) => {
-            let pause = found.pause;
-            let heap = found.blocks.iter().map(|block| (block.address, block.size));
-            let Some((count, size)) = recorder.set_older_blocks(found.at, heap) else {
-                recorder.set_note(about_unknown("the process was too busy, or ended too soon"));
-                return;
-            };
-            let found = format!("{} from before ({})", counted(count, "block"), bytes(size));
-            say(&format!("{found}, read while threads were stopped for {}", attaching::milliseconds(pause)));
-            recorder.set_note(format!("Recording began when Highwater attached. {found}: [allocated before attach]."));
-        }
-        Err(error) => {
-            without_older(recorder, &error);
-            let more = attaching::longer_pause(&error);
-            say(&format!("blocks from before are not known: {error}{more}"));
-        }
-    }
-}
-
-fn without_older(recorder: &mut Recorder, why: impl std::fmt::Display) {
-    recorder.set_older_blocks(0, std::iter::empty());
-    recorder.set_note(about_unknown(why));
-}
-
-fn about_unknown(why: impl std::fmt::Display) -> String {
-    format!("Recording began when Highwater attached. Blocks from before are in no figure: {why}.")
+fn recording_layouts() -> Vec<AttachLayout> {
+    Capacity::CHOICES.map(AttachLayout::for_recording).into()
 }
 
 /// Makes the process as it was.
