@@ -33,7 +33,10 @@ fn main() {
     let built = cargo.status().expect("cargo can be run");
     assert!(built.success(), "the preload library could not be built");
     let library = target.join("preload/libhighwater_preload.so");
-    println!("cargo::rustc-env=HIGHWATER_PRELOAD={}", library.display());
+    let packed = out.join("preload.packed");
+    let library = std::fs::read(library).expect("cargo has built it");
+    std::fs::write(&packed, highwater_packed::pack(&library)).expect("the build's folder can be written");
+    println!("cargo::rustc-env=HIGHWATER_PRELOAD={}", packed.display());
     let commit = commit::of(root).unwrap_or_default();
     commit.changes_with.iter().for_each(|file| println!("cargo::rerun-if-changed={}", file.display()));
     println!("cargo::rustc-env=HIGHWATER_COMMIT={}", commit.text);
