@@ -3,6 +3,7 @@
 //!
 //! As for the preload library (crates/cli/build.rs), by a cargo of its own: another profile, and no dependency outside of this repository.
 
+use highwater_packed::pack;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,11 +17,13 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let soname = format!("libhighwater.so.{}", env!("CARGO_PKG_VERSION_MAJOR"));
     let shared = build(&root, &out, "cdylib", "linked", &[format!("-Clink-arg=-Wl,-soname,{soname}")]);
-    // Copied, since the next build may replace it.
-    std::fs::copy(shared.join("libhighwater_preload.so"), out.join("libhighwater.so")).expect("the library was built");
+    // At once, since the next build may replace it.
+    let shared = std::fs::read(shared.join("libhighwater_preload.so")).expect("the library was built");
     let archive = build(&root, &out, "staticlib", "static", &[]).join("libhighwater_preload.a");
     let archive = only_our_object(&std::fs::read(archive).expect("the archive was built"));
-    std::fs::write(out.join("libhighwater.a"), archive).expect("the build's folder can be written");
+    for (name, content) in [("libhighwater.so.packed", shared), ("libhighwater.a.packed", archive)] {
+        std::fs::write(out.join(name), pack(&content)).expect("the build's folder can be written");
+    }
     println!("cargo::rustc-env=HIGHWATER_C_LIBRARIES={}", out.display());
     println!("cargo::rustc-env=HIGHWATER_SONAME={soname}");
 }

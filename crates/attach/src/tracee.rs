@@ -6,7 +6,13 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-const PTRACE_SECCOMP_GET_FILTER: libc::c_uint = 0x420c;
+/// The type of `ptrace`'s first argument, which is not the same in all C libraries.
+#[cfg(not(target_env = "musl"))]
+type Request = libc::c_uint;
+#[cfg(target_env = "musl")]
+type Request = libc::c_int;
+
+const PTRACE_SECCOMP_GET_FILTER: Request = 0x420c;
 
 /// Registers of a stopped thread.
 pub(crate) type Registers = libc::user_regs_struct;
@@ -36,7 +42,7 @@ pub(crate) struct Tracee {
 }
 
 /// One request that takes numbers only, or none.
-fn request(request: libc::c_uint, thread: i32, data: u64) -> io::Result<()> {
+fn request(request: Request, thread: i32, data: u64) -> io::Result<()> {
     // SAFETY: the requests that are passed here read and write no memory of this process.
     match unsafe { libc::ptrace(request, thread, 0_u64, data) } {
         -1 => Err(io::Error::last_os_error()),
@@ -113,7 +119,7 @@ impl Tracee {
 
     /// Where the thread's area for restartable sequences is; `None` if it has none, or the kernel cannot say.
     pub(crate) fn rseq_area(&self) -> Option<u64> {
-        const PTRACE_GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
+        const PTRACE_GET_RSEQ_CONFIGURATION: Request = 0x420f;
         #[repr(C)]
         #[derive(Default)]
         struct Configuration {

@@ -5,6 +5,7 @@
 //! a program may start others with other rights, and those load it as well.
 
 use crate::failure::{Failure, reason};
+use highwater_packed::Packed;
 use rustix::fs::StatVfsMountFlags;
 use std::fs::{self, DirBuilder, Metadata, OpenOptions, Permissions};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,12 +13,12 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-static LIBRARY: &[u8] = include_bytes!(env!("HIGHWATER_PRELOAD"));
+static LIBRARY: Packed = Packed::new(include_bytes!(env!("HIGHWATER_PRELOAD")));
 
 /// The path of the library; writes the file if it does not exist.
 pub fn path() -> Result<PathBuf, Failure> {
     let mut hasher = DefaultHasher::new();
-    LIBRARY.hash(&mut hasher);
+    LIBRARY.content().hash(&mut hasher);
     let name = format!("preload-{}-{:016x}.so", env!("CARGO_PKG_VERSION"), hasher.finish());
     let mut failed = Failure::fault("no directory for the preload library");
     // The loader splits its list at these characters.
@@ -74,7 +75,7 @@ fn put(directory: &Path, name: &str) -> std::io::Result<PathBuf> {
     let path = directory.join(name);
     let is_readable = |about: &Metadata| about.is_file() && about.uid() == user && about.mode() & 0o777 == 0o755;
     if fs::symlink_metadata(&path).is_ok_and(|about| is_readable(&about))
-        && fs::read(&path).is_ok_and(|content| content == LIBRARY)
+        && fs::read(&path).is_ok_and(|content| content == LIBRARY.content())
     {
         return Ok(path);
     }
@@ -84,7 +85,7 @@ fn put(directory: &Path, name: &str) -> std::io::Result<PathBuf> {
     let _ = fs::remove_file(&unfinished);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(&unfinished)?;
     let written = file
-        .write_all(LIBRARY)
+        .write_all(LIBRARY.content())
         .and_then(|()| file.set_permissions(Permissions::from_mode(0o755)))
         .and_then(|()| fs::rename(&unfinished, &path));
     if written.is_err() {

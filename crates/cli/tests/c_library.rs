@@ -4,7 +4,7 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use support::c_library::{Linked, prefix};
 use support::live::{Collector, function_in, wait_for};
@@ -337,6 +337,69 @@ fn marks_reach_the_recording_of_the_command() {
         assert!(ended.stderr_text().contains("not recorded: Device or resource busy"), "{}", ended.stderr_text());
         place.highwater("info recording.hw").stdout_has(&["loaded", "reduced"]);
         Recording::read(&place).has_no_oddities();
+    }
+}
+
+/// A program that can do without the library, in C and in C++: without it, and linked with it in each way.
+fn optional_programs(linked: Option<Linked>) -> [PathBuf; 2] {
+    let flags = linked.map_or_else(|| vec![format!("-I{}", prefix().join("include").display())], Linked::flags);
+    let flags: Vec<&str> =
+        ["-Wall", "-Wextra", "-Werror"].into_iter().chain(flags.iter().map(String::as_str)).collect();
+    let name = linked.map_or_else(|| "alone".to_owned(), |linked| format!("{linked:?}"));
+    [
+        programs::c_as("optional", &format!("optional-{name}"), &flags),
+        programs::cpp_as("optional", &format!("optional-cpp-{name}"), &flags),
+    ]
+}
+
+#[test]
+fn optional_functions_do_nothing_without_the_library_and_a_recorder() {
+    const ENOSYS: i32 = 38;
+    let place = Place::new();
+    for program in optional_programs(None) {
+        let said = run(plain(&place, &program).arg("self.hw").env("HIGHWATER_COMMAND", HIGHWATER)).succeeded().json();
+        for (key, nothing) in [("in_program", 0), ("state", 0), ("task", 0)] {
+            assert_eq!(said[key], nothing, "{key}: {said}");
+        }
+        assert_eq!(said["version"], "");
+        for key in ["record", "live", "live_with", "snapshot", "stats", "thread_stats", "stop"] {
+            assert_eq!(said[key], ENOSYS, "{key}: {said}");
+        }
+        assert_eq!(place.names(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn optional_functions_are_the_librarys_if_it_is_linked() {
+    const EBUSY: i32 = 16;
+    for linked in Linked::ALL {
+        for program in optional_programs(Some(linked)) {
+            let place = Place::new();
+            let without = run(plain(&place, &program).arg("self.hw").env("HIGHWATER_COMMAND", "/nowhere/highwater"));
+            let said = without.succeeded().json();
+            assert_eq!([&said["in_program"], &said["state"], &said["record"]], [1, 0, 2], "no command: {said}");
+            let said =
+                run(plain(&place, &program).arg("self.hw").env("HIGHWATER_COMMAND", HIGHWATER)).succeeded().json();
+            assert_eq!([&said["record"], &said["live"], &said["stop"]], [0, EBUSY, 0], "{linked:?}: {said}");
+            assert_eq!(said["version"], env!("CARGO_PKG_VERSION"), "{linked:?}");
+            let info = place.highwater("info self.hw");
+            info.stdout_has(&["inner:begin", "inner:end", "after"]);
+        }
+    }
+}
+
+#[test]
+fn optional_functions_reach_the_recording_of_the_command() {
+    const EBUSY: i32 = 16;
+    for linked in [None].into_iter().chain(Linked::ALL.map(Some)) {
+        for program in optional_programs(linked) {
+            let place = Place::new();
+            let said = run(record(&place, &[], &program).arg("self.hw")).succeeded().json();
+            assert_eq!([&said["in_program"], &said["state"], &said["task"]], [1, 1, 1], "{linked:?}: {said}");
+            assert_eq!(said["record"], EBUSY, "{linked:?}: {said}");
+            place.highwater("info recording.hw").stdout_has(&["inner:begin", "inner:end", "after"]);
+            assert!(!place.file("self.hw").exists());
+        }
     }
 }
 

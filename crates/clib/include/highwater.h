@@ -17,6 +17,14 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#ifdef HIGHWATER_OPTIONAL
+#include <errno.h>
+#endif
+
+/* With HIGHWATER_OPTIONAL defined before it is included, a program needs this header and no library. All functions can be called; where neither
+ * the library nor a recorder is in the program, they do nothing: those with an error number return ENOSYS, the others 0 or an empty text.
+ * With either of them they are the functions below. To have the library in such a program, link it by the options of pkg-config:
+ * linkers leave a library out that a program can do without. */
 
 #ifdef __cplusplus
 extern "C" {
@@ -99,36 +107,6 @@ int highwater_stop_recording(void);
 /* Names this instant in the recording: 'highwater report app.hw --at mark:NAME'. Does nothing if the program is not recorded. */
 void highwater_mark(const char *name);
 
-/* Everything that the program does between both calls is a measure with this name, and a budget can limit it, however often it is made:
- *
- *     [[budget.part]]
- *     measure = "parse"
- *     max-allocations = 0
- *
- * All threads count. They are the marks NAME:begin and NAME:end; of a long name the first 240 bytes count.
- *
- * With HIGHWATER_OPTIONAL defined, a program that uses only these two functions needs this header and no library: without a recorder they do nothing. */
-#ifdef HIGHWATER_OPTIONAL
-#pragma weak highwater_mark
-#endif
-static inline void highwater_measure_part(const char *name, const char *part) {
-    char mark[256];
-    size_t length = 0;
-#ifdef HIGHWATER_OPTIONAL
-    if (!highwater_mark) return;
-#endif
-    if (!name) return;
-    while (length < 240 && name[length]) {
-        mark[length] = name[length];
-        length++;
-    }
-    while (*part) mark[length++] = *part++;
-    mark[length] = 0;
-    highwater_mark(mark);
-}
-static inline void highwater_measure_begin(const char *name) { highwater_measure_part(name, ":begin"); }
-static inline void highwater_measure_end(const char *name) { highwater_measure_part(name, ":end"); }
-
 /* A task is a part of the program's work that has a name: 'highwater report app.hw --by task' shows what each task holds. A scheduler enters the task
  * whose turn it is, and enters the one before when it returns:
  *
@@ -143,6 +121,86 @@ static inline void highwater_measure_end(const char *name) { highwater_measure_p
 uint32_t highwater_task(const char *name);
 /* The calling thread works for this task from now on, 0 for none. Returns the task that it worked for. */
 uint32_t highwater_task_enter(uint32_t task);
+
+#ifdef HIGHWATER_OPTIONAL
+#pragma weak highwater_version
+#pragma weak highwater_state
+#pragma weak highwater_live
+#pragma weak highwater_live_with
+#pragma weak highwater_take_named_snapshot
+#pragma weak highwater_global_stats
+#pragma weak highwater_thread_stats
+#pragma weak highwater_record_to
+#pragma weak highwater_stop_recording
+#pragma weak highwater_mark
+#pragma weak highwater_task
+#pragma weak highwater_task_enter
+
+static inline const char *highwater_optional_version(void) { return highwater_version ? highwater_version() : ""; }
+static inline int highwater_optional_state(void) { return highwater_state ? highwater_state() : HIGHWATER_OFF; }
+static inline int highwater_optional_live(void) { return highwater_live ? highwater_live() : ENOSYS; }
+static inline int highwater_optional_live_with(const struct highwater_live_options *options) {
+    return highwater_live_with ? highwater_live_with(options) : ENOSYS;
+}
+static inline int highwater_optional_take_named_snapshot(const char *name) {
+    return highwater_take_named_snapshot ? highwater_take_named_snapshot(name) : ENOSYS;
+}
+static inline int highwater_optional_global_stats(struct highwater_stats *stats) {
+    return highwater_global_stats ? highwater_global_stats(stats) : ENOSYS;
+}
+static inline int highwater_optional_thread_stats(struct highwater_stats *stats) {
+    return highwater_thread_stats ? highwater_thread_stats(stats) : ENOSYS;
+}
+static inline int highwater_optional_record_to(const char *path) {
+    return highwater_record_to ? highwater_record_to(path) : ENOSYS;
+}
+static inline int highwater_optional_stop_recording(void) {
+    return highwater_stop_recording ? highwater_stop_recording() : ENOSYS;
+}
+static inline void highwater_optional_mark(const char *name) {
+    if (highwater_mark) { highwater_mark(name); }
+}
+static inline uint32_t highwater_optional_task(const char *name) { return highwater_task ? highwater_task(name) : 0; }
+static inline uint32_t highwater_optional_task_enter(uint32_t task) {
+    return highwater_task_enter ? highwater_task_enter(task) : 0;
+}
+
+/* Calls only: a name without parentheses is still the function, or NULL. */
+#define highwater_version() highwater_optional_version()
+#define highwater_state() highwater_optional_state()
+#define highwater_live() highwater_optional_live()
+#define highwater_live_with(options) highwater_optional_live_with(options)
+#define highwater_take_named_snapshot(name) highwater_optional_take_named_snapshot(name)
+#define highwater_global_stats(stats) highwater_optional_global_stats(stats)
+#define highwater_thread_stats(stats) highwater_optional_thread_stats(stats)
+#define highwater_record_to(path) highwater_optional_record_to(path)
+#define highwater_stop_recording() highwater_optional_stop_recording()
+#define highwater_mark(name) highwater_optional_mark(name)
+#define highwater_task(name) highwater_optional_task(name)
+#define highwater_task_enter(task) highwater_optional_task_enter(task)
+#endif
+
+/* Everything that the program does between both calls is a measure with this name, and a budget can limit it, however often it is made:
+ *
+ *     [[budget.part]]
+ *     measure = "parse"
+ *     max-allocations = 0
+ *
+ * All threads count. They are the marks NAME:begin and NAME:end; of a long name the first 240 bytes count. */
+static inline void highwater_measure_part(const char *name, const char *part) {
+    char mark[256];
+    size_t length = 0;
+    if (!name) return;
+    while (length < 240 && name[length]) {
+        mark[length] = name[length];
+        length++;
+    }
+    while (*part) mark[length++] = *part++;
+    mark[length] = 0;
+    highwater_mark(mark);
+}
+static inline void highwater_measure_begin(const char *name) { highwater_measure_part(name, ":begin"); }
+static inline void highwater_measure_end(const char *name) { highwater_measure_part(name, ":end"); }
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
 //! The code is that of the preload library (`crates/preload`), whose documentation has the design. `docs/c-library.md` is the user's page.
 #![deny(unsafe_code)]
 
+use highwater_packed::Packed;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// The header.
 pub const HEADER: &str = include_str!("../include/highwater.h");
-static ARCHIVE: &[u8] = include_bytes!(concat!(env!("HIGHWATER_C_LIBRARIES"), "/libhighwater.a"));
-static SHARED: &[u8] = include_bytes!(concat!(env!("HIGHWATER_C_LIBRARIES"), "/libhighwater.so"));
+static ARCHIVE: Packed = Packed::new(include_bytes!(concat!(env!("HIGHWATER_C_LIBRARIES"), "/libhighwater.a.packed")));
+static SHARED: Packed = Packed::new(include_bytes!(concat!(env!("HIGHWATER_C_LIBRARIES"), "/libhighwater.so.packed")));
 const SONAME: &str = env!("HIGHWATER_SONAME");
 const PKG_CONFIG: &str = include_str!("../highwater.pc.in");
 
@@ -76,8 +77,8 @@ pub fn install(prefix: &Path, root: Option<&Path>) -> Result<Vec<PathBuf>, Insta
     let description = pkg_config(text.trim_end_matches('/'));
     let files: [(PathBuf, &[u8], u32); 4] = [
         (base.join("include/highwater.h"), HEADER.as_bytes(), 0o644),
-        (lib.join("libhighwater.a"), ARCHIVE, 0o644),
-        (lib.join(SONAME), SHARED, 0o755),
+        (lib.join("libhighwater.a"), ARCHIVE.content(), 0o644),
+        (lib.join(SONAME), SHARED.content(), 0o755),
         (lib.join("pkgconfig/highwater.pc"), description.as_bytes(), 0o644),
     ];
     for (path, content, mode) in &files {

@@ -169,7 +169,8 @@ fn names() -> String {
 fn unknown(name: &Ident) -> Error {
     let text = name.to_string();
     let nearest = KEYS.iter().map(|key| (distance(&text, key.name), key.name)).min();
-    let meant = nearest.filter(|(distance, name)| *distance <= name.len() / 2);
+    // As for the keys of a budget file.
+    let meant = nearest.filter(|(distance, _)| *distance <= text.len().max(3) / 3);
     let hint = match meant {
         Some((_, meant)) => format!("did you mean {meant}?"),
         None => format!("there are {}", names()),
@@ -177,18 +178,22 @@ fn unknown(name: &Ident) -> Error {
     Error::new(name.span(), format!("unknown limit {text}: {hint}"))
 }
 
-/// How many characters one has to insert, remove or replace.
+/// How many letters must be added, removed, replaced or swapped with the next.
 fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, left) in one.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
-        for (column, right) in other.bytes().enumerate() {
-            let replaced = diagonal + usize::from(left != right);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().take(100).collect(), other.chars().take(100).collect());
+    let mut rows = vec![(0..=other.len()).collect::<Vec<usize>>()];
+    for (i, from) in one.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, to) in other.iter().enumerate() {
+            let mut least = (rows[i][j] + usize::from(from != to)).min(rows[i][j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *from == other[j - 1] && one[i - 1] == *to {
+                least = least.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(least);
         }
+        rows.push(row);
     }
-    row[other.len()]
+    rows[one.len()][other.len()]
 }
 
 #[cfg(test)]
@@ -240,6 +245,8 @@ mod tests {
             "unknown limit max_allocation: did you mean max_allocations?"
         );
         let all = "max_peak, max_bytes, max_block, max_allocations, no_allocations, no_leaks";
+        assert_eq!(error_of_limits("max_paek = 1"), "unknown limit max_paek: did you mean max_peak?", "swapped");
+        assert_eq!(error_of_limits("max_foo = 1"), format!("unknown limit max_foo: there are {all}"), "too far");
         assert_eq!(error_of_limits("timeout = 5"), format!("unknown limit timeout: there are {all}"));
         assert_eq!(error_of_limits(""), format!("name a limit: {all}"));
         assert_eq!(error_of_limits("5"), format!("here belongs a limit: {all}"));

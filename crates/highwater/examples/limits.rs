@@ -48,7 +48,7 @@ fn main() {
         }
         Some("growth") => {
             let (mut index, mut number) = (Index::default(), 0);
-            testing::assert_no_growth(10, || {
+            testing::assert_no_growth(32, || {
                 number += 1;
                 index.add(number, "the same words");
             });

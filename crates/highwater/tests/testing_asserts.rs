@@ -3,7 +3,7 @@
 #![allow(missing_docs)]
 
 use highwater::testing;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet, LinkedList, VecDeque};
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -100,7 +100,7 @@ fn the_panic_is_located_where_the_assertion_stands() {
     }));
     let line = line!() + 1;
     let _ = catch_unwind(|| testing::assert_no_leaks(|| remember(10)));
-    let _ = catch_unwind(|| testing::assert_no_growth(4, || remember(10)));
+    let _ = catch_unwind(|| testing::assert_no_growth(16, || remember(10)));
     drop(std::panic::take_hook());
     let located: Vec<_> = receiver.try_iter().flatten().collect();
     assert_eq!(located.len(), 2);
@@ -113,45 +113,114 @@ fn output_that_the_test_harness_keeps_is_no_leak() {
     testing::assert_no_leaks(|| println!("kept by the test harness: {}", "text ".repeat(1000)));
 }
 
-#[test]
-fn growth_fails_with_its_site_and_its_rounds() {
-    let mut sessions = Vec::with_capacity(1000);
-    let text = failure(|| {
-        testing::assert_no_growth(6, || {
-            sessions.push(black_box(Vec::<u8>::with_capacity(512)));
-            drop(black_box(Vec::<u8>::with_capacity(9999)));
-        });
-    });
-    assert!(text.starts_with("memory grows from round to round, at 1 site\n  3.0 KiB after 6 rounds: "), "{text}");
-    assert!(text.contains("\n      round by round: 512 B, 1.0 KiB, 1.5 KiB, 2.0 KiB, 2.5 KiB, 3.0 KiB\n"), "{text}");
+/// Its text leaks while it is printed, or only passes through.
+struct Shown {
+    leaks: bool,
 }
 
-#[test]
-fn a_vector_that_grows_now_and_then_is_growth() {
-    for rounds in [5, 6, 8, 10, 13, 20, 33, 50] {
-        let mut numbers: Vec<u64> = Vec::new();
-        let text = failure(|| testing::assert_no_growth(rounds, || numbers.push(1)));
-        assert!(text.contains("memory grows"), "{rounds} rounds: {text}");
+impl std::fmt::Display for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.leaks {
+            remember(4096);
+            String::leak(format!("{}", "text ".repeat(1000)));
+        }
+        write!(f, "{:>5000}", "wide")
     }
 }
 
 #[test]
-fn caches_and_what_comes_and_goes_are_no_growth() {
-    let mut cache = HashMap::new();
-    let mut round = 0usize;
-    testing::assert_no_growth(12, || {
-        round += 1;
-        // Filled in the first rounds.
-        cache.entry(round.min(4)).or_insert_with(|| vec![0u8; 100]);
-        // Of another size each time.
-        drop(black_box(vec![0u8; round * 1000]));
+fn what_is_allocated_while_output_is_made_counts() {
+    testing::assert_no_leaks(|| println!("{}", Shown { leaks: false }));
+    testing::assert_no_leaks(|| eprintln!("{:?}", vec![Some("text"); 1000]));
+    let text = failure(|| testing::assert_no_leaks(|| println!("{}", Shown { leaks: true })));
+    assert!(text.contains("  4.0 KiB in 1 block: ") && text.contains("remember  "), "{text}");
+    assert!(text.starts_with("8.9 KiB in 2 blocks left over\n"), "{text}");
+}
+
+#[test]
+fn growth_fails_with_its_site_and_its_rounds() {
+    let mut sessions = Vec::with_capacity(1000);
+    let text = failure(|| {
+        testing::assert_no_growth(16, || {
+            sessions.push(black_box(Vec::<u8>::with_capacity(512)));
+            drop(black_box(Vec::<u8>::with_capacity(9999)));
+        });
     });
+    assert!(text.starts_with("memory grows from round to round, at 1 site\n  8.0 KiB after 16 rounds: "), "{text}");
+    let (first, last) =
+        ("512 B, 1.0 KiB, 1.5 KiB, 2.0 KiB, 2.5 KiB, 3.0 KiB", "5.5 KiB, 6.0 KiB, 6.5 KiB, 7.0 KiB, 7.5 KiB, 8.0 KiB");
+    assert!(text.contains(&format!("\n      round by round: {first}, …, {last}\n")), "{text}");
+}
+
+/// Holds that one more element in each round is growth, for any number of rounds.
+fn one_element_each_round_is_growth<C: Default>(what: &str, mut add: impl FnMut(&mut C, u64)) {
+    for rounds in [16, 17, 19, 22, 23, 24, 29, 32, 33, 48] {
+        let (mut collection, mut number) = (C::default(), 0);
+        let grown = catch_unwind(AssertUnwindSafe(|| {
+            testing::assert_no_growth(rounds, || {
+                number += 1;
+                add(&mut collection, number);
+            });
+        }));
+        assert!(grown.is_err(), "{what}, {rounds} rounds");
+    }
+}
+
+#[test]
+fn collections_that_grow_now_and_then_are_growth() {
+    let scattered = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    one_element_each_round_is_growth("Vec<u64>", |numbers: &mut Vec<u64>, number| numbers.push(number));
+    one_element_each_round_is_growth("Vec<u8>", |bytes: &mut Vec<u8>, _| bytes.push(1));
+    one_element_each_round_is_growth("Vec of large ones", |blocks: &mut Vec<[u8; 2000]>, _| blocks.push([1; 2000]));
+    one_element_each_round_is_growth("String", |text: &mut String, _| text.push('x'));
+    one_element_each_round_is_growth("VecDeque", |queue: &mut VecDeque<u64>, number| queue.push_back(number));
+    one_element_each_round_is_growth("BinaryHeap", |heap: &mut BinaryHeap<u64>, number| heap.push(number));
+    one_element_each_round_is_growth("LinkedList", |list: &mut LinkedList<u64>, number| list.push_back(number));
+    one_element_each_round_is_growth("HashMap", |map: &mut HashMap<u64, u64>, number| _ = map.insert(number, 1));
+    one_element_each_round_is_growth("HashSet<u8>", |set: &mut HashSet<u8>, number| _ = set.insert(number as u8));
+    one_element_each_round_is_growth("BTreeMap, ascending", |map: &mut BTreeMap<u64, u8>, number| {
+        _ = map.insert(number, 1)
+    });
+    one_element_each_round_is_growth("BTreeMap, descending", |map: &mut BTreeMap<u64, u8>, number| {
+        map.insert(u64::MAX - number, 1);
+    });
+    one_element_each_round_is_growth("BTreeMap, scattered", |map: &mut BTreeMap<u64, u8>, number| {
+        map.insert(scattered(number), 1);
+    });
+    one_element_each_round_is_growth("BTreeSet<u8>", |set: &mut BTreeSet<u8>, number| _ = set.insert(number as u8));
+}
+
+/// The limit that the documentation names.
+#[test]
+fn a_vector_with_room_for_all_rounds_is_no_growth() {
+    let mut numbers = Vec::with_capacity(100);
+    testing::assert_no_growth(32, || numbers.push(1));
+}
+
+#[test]
+fn caches_and_what_comes_and_goes_are_no_growth() {
+    for (rounds, entries) in [(16, 8), (32, 16), (33, 16), (32, 3)] {
+        let (mut cache, mut tree, mut list) = (HashMap::new(), BTreeMap::new(), Vec::new());
+        let mut round = 0usize;
+        testing::assert_no_growth(rounds, || {
+            round += 1;
+            // Filled in the first half.
+            let key = round.min(entries);
+            cache.entry(key).or_insert_with(|| vec![0u8; 100]);
+            tree.entry(key).or_insert_with(|| String::from("kept"));
+            if round <= entries {
+                list.push(round);
+            }
+            // Of another size each time.
+            drop(black_box(vec![0u8; round * 1000]));
+        });
+    }
     let mut buffer = Vec::new();
-    testing::assert_no_growth(12, || {
+    testing::assert_no_growth(16, || {
         buffer = vec![0u8; [100, 300, 200][buffer.len() / 100 % 3]];
     });
-    let too_few = failure(|| testing::assert_no_growth(3, || ()));
-    assert_eq!(too_few, "growth shows in four rounds or more, these are 3");
+    let too_few = failure(|| testing::assert_no_growth(15, || ()));
+    assert_eq!(too_few, "growth shows in 16 rounds or more, these are 15");
 }
 
 #[highwater::test(max_peak = "4 KiB", max_bytes = 100_000, max_block = "2 KiB", max_allocations = 3, no_leaks)]
@@ -174,6 +243,19 @@ fn a_test_with_too_many_allocations_fails() {
 #[should_panic(expected = "a block of 2.0 KiB, 1.0 KiB more than the limit of 1.0 KiB")]
 fn a_test_with_a_large_block_fails() {
     drop(black_box(vec![0u8; 2048]));
+}
+
+#[highwater::test(max_block = "1 KiB", max_bytes = "1 KiB", max_allocations = 0)]
+fn the_buffer_of_captured_output_is_no_large_block() {
+    println!("{}", "a long line ");
+    println!("{:>10000}", "wide");
+}
+
+#[highwater::test(max_block = "1 KiB")]
+#[should_panic(expected = "a block of 2.0 KiB, 1.0 KiB more than the limit of 1.0 KiB\n  2.0 KiB: ")]
+fn a_large_block_beside_captured_output_is_named() {
+    drop(black_box(vec![0u8; 2048]));
+    println!("{:>10000}", "wide");
 }
 
 #[highwater::test(max_bytes = "1 KiB")]

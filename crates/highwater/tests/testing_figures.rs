@@ -4,7 +4,7 @@
 
 use highwater::testing::{self, Handle};
 use std::hint::black_box;
-use std::panic::catch_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, mpsc};
 use std::thread;
 
@@ -186,6 +186,70 @@ fn a_handle_of_no_measure_or_of_one_that_has_ended_does_nothing() {
         none.run(|| drop(block(2000)));
     });
     assert_eq!(used.largest_block, 2000);
+}
+
+#[test]
+fn a_handle_of_an_ended_measure_leaves_the_thread_in_its_own() {
+    let ended = testing::measure(Handle::current).value;
+    let used = testing::measure(|| ended.run(|| drop(block(3000))));
+    assert_eq!((used.allocations, used.bytes), (1, 3000));
+    let failed = catch_unwind(AssertUnwindSafe(|| testing::assert_no_allocations(|| ended.run(|| drop(block(3000))))));
+    assert!(failed.is_err());
+
+    let outer = testing::measure(|| {
+        let ended = testing::measure(Handle::current).value;
+        thread::scope(|scope| scope.spawn(|| ended.run(|| drop(block(70_000)))).join()).unwrap();
+    });
+    assert_eq!(outer.largest_block, 70_000, "the measure around the ended one is open");
+    assert_eq!(outer.running_threads(), 0);
+}
+
+#[test]
+fn a_handle_of_an_outer_measure_leaves_the_thread_in_the_inner_one() {
+    let outer = testing::measure(|| {
+        let handle = Handle::current();
+        let inner = testing::measure(|| handle.run(|| drop(block(3000))));
+        assert_eq!((inner.allocations, inner.bytes), (1, 3000));
+    });
+    assert_eq!((outer.allocations, outer.bytes), (1, 3000), "once");
+}
+
+#[test]
+fn a_handle_of_another_open_measure_counts_there_alone() {
+    let (sender, receiver) = mpsc::channel();
+    let (ends, has_ended) = mpsc::channel::<()>();
+    let other = thread::spawn(move || {
+        let used = testing::measure(|| {
+            sender.send(Handle::current()).unwrap();
+            has_ended.recv().unwrap();
+        });
+        used.largest_block
+    });
+    let handle = receiver.recv().unwrap();
+    let used = testing::measure(|| {
+        handle.run(|| drop(block(90_000)));
+        drop(block(10));
+    });
+    ends.send(()).unwrap();
+    assert_eq!((used.allocations, used.bytes), (1, 10));
+    assert_eq!(other.join().unwrap(), 90_000);
+}
+
+#[test]
+fn scoped_threads_start_threads_in_their_scope() {
+    let used = testing::measure(|| {
+        testing::scope(|scope| {
+            scope.spawn(move || {
+                let inner = scope.spawn(|| drop(block(70_000)));
+                // Not joined by the one that began it, and begun when the scope's own work may be done.
+                scope.spawn(move || scope.spawn(|| drop(block(80_000))));
+                inner.join().unwrap();
+            });
+        });
+    });
+    let large: Vec<u64> = used.sites().iter().map(|site| site.used.bytes).filter(|bytes| *bytes >= 40_000).collect();
+    assert_eq!(large.iter().sum::<u64>(), 150_000, "{large:?}");
+    assert_eq!((used.live_blocks, used.running_threads()), (0, 0));
 }
 
 #[test]

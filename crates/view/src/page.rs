@@ -1,13 +1,15 @@
 //! The page: its files are part of the binary.
 
-/// The files of the built page, by their path in it.
-pub const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
+use highwater_packed::Packed;
+
+// `FILES`: the files of the built page, by their path in it.
+include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
 
 /// A file of the page, with its media type.
 pub fn file(path: &str) -> Option<(&'static str, &'static [u8])> {
     let path = if path == "/" { "index.html" } else { path.strip_prefix('/')? };
-    let (name, bytes) = FILES.iter().find(|(name, _)| *name == path)?;
-    Some((kind(name), bytes))
+    let (name, file) = FILES.iter().find(|(name, _)| *name == path)?;
+    Some((kind(name), file.content()))
 }
 
 fn kind(name: &str) -> &'static str {

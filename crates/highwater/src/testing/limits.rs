@@ -144,12 +144,15 @@ fn without_captured_output(mut total: HeapUse, sites: &mut Vec<Site>) -> HeapUse
         if site.is_captured_output {
             total.allocations -= site.used.allocations;
             total.reallocations -= site.used.reallocations;
+            total.frees -= site.used.frees;
+            total.temporary -= site.used.temporary;
             total.bytes -= site.used.bytes;
             total.live_blocks -= site.used.live_blocks;
             total.live_bytes -= site.used.live_bytes;
         }
         !site.is_captured_output
     });
+    total.largest_block = sites.iter().map(|site| site.used.largest_block).max().unwrap_or(0);
     total
 }
 

@@ -83,9 +83,14 @@ impl Measure {
     }
 }
 
-/// A measure that threads can enter: what they allocate there counts for it.
+/// A measure that threads can enter: what they allocate there counts for it, and for the measures around it.
 ///
-/// A handle of a measure that has ended, or of none, does nothing.
+/// The thread may be in another measure when it enters:
+///
+/// * The handle's measure has ended, or there is none: the thread stays where it is. If a measure around the ended one is still open, the thread enters that one.
+/// * The thread's measure is the handle's, or lies within it: the thread stays, since both count already.
+/// * Otherwise the work counts for the handle's measure and not for the one that the thread was in. A thread of a pool that takes over work of another
+///   test while it waits needs this: the figures of tests must not mix.
 #[derive(Debug)]
 pub struct Handle(*const Measure);
 
@@ -123,11 +128,26 @@ impl Handle {
 
     /// The calling thread is in the measure until the guard is dropped.
     pub(super) fn join(self) -> Joined {
-        let inside = self.measure().map(|measure| {
+        let entered = self.into_open().filter(|open| !is_in(open.0));
+        let inside = entered.as_ref().and_then(Self::measure).map(|measure| {
             measure.threads.fetch_add(1, Ordering::Relaxed);
-            Inside::of(self.0)
+            Inside::of(measure)
         });
-        Joined { _inside: inside, handle: self }
+        Joined { _inside: inside, entered }
+    }
+
+    /// Its measure, or the innermost one around it that is open.
+    fn into_open(mut self) -> Option<Self> {
+        loop {
+            let outer = {
+                let state = self.measure()?.state();
+                (!state.is_open).then(|| state.outer.clone())
+            };
+            match outer {
+                None => return Some(self),
+                Some(outer) => self = outer?,
+            }
+        }
     }
 }
 
@@ -158,12 +178,13 @@ impl Drop for Handle {
 /// A thread is in a measure, which is not always the one that began on it.
 pub(super) struct Joined {
     _inside: Option<Inside>,
-    handle: Handle,
+    /// The measure, unless the thread stayed where it was.
+    entered: Option<Handle>,
 }
 
 impl Drop for Joined {
     fn drop(&mut self) {
-        if let Some(measure) = self.handle.measure() {
+        if let Some(measure) = self.entered.as_ref().and_then(Handle::measure) {
             measure.threads.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -186,6 +207,13 @@ impl Drop for Inside {
     fn drop(&mut self) {
         THREAD.with(|thread| thread.measure.set(self.before));
     }
+}
+
+/// Whether what the calling thread allocates counts for a measure.
+fn is_in(measure: *const Measure) -> bool {
+    let mut is_in = false;
+    THREAD.with(|thread| thread.for_each_measure(|at| is_in |= at == measure));
+    is_in
 }
 
 /// Runs `work`, whose allocations do not count.

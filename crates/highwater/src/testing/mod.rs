@@ -17,7 +17,7 @@
 //! testing::assert_peak_at_most("64 KiB", || "text ".repeat(1000));
 //! testing::assert_no_leaks(|| vec![String::from("dropped"); 10]);
 //! testing::assert_no_allocations(|| [1, 2, 3].iter().sum::<i32>());
-//! testing::assert_no_growth(10, || String::from("gone after each round"));
+//! testing::assert_no_growth(32, || String::from("gone after each round"));
 //! ```
 //!
 //! # What counts
@@ -28,8 +28,9 @@
 //! * Measures nest: a block counts for the inner and for the outer one.
 //! * A reallocation is neither an allocation nor a free. If the block is older than the measure, only what it grew counts, and in bytes only. Frees of older blocks do not count.
 //! * The value that the closure returns is still live when the measure ends, so it is left over. [`assert_no_leaks`] and [`assert_no_growth`] drop it first.
-//! * A thread that a library starts, or `std::thread::spawn`, does not count. [`Handle::run`] brings one in.
-//! * In the limits of tests, the buffer in which the test harness keeps the output of `println!` does not count; in [`measure()`] it does.
+//! * A thread that a library starts, or `std::thread::spawn`, does not count. [`Handle::run`] brings one in. On a thread of another measure, see [`Handle`].
+//! * In the limits of tests, the buffer in which the test harness keeps the output of `println!` does not count, except for the peak; in [`measure()`] it does. What
+//!   the printed values allocate for themselves counts.
 //!
 //! # Together with a recording
 //!

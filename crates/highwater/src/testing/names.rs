@@ -105,8 +105,11 @@ impl Names {
 
 /// What the allocator calls.
 const HOOKS: [&str; 2] = ["highwater::testing::measure::allocated", "highwater::testing::measure::reallocated"];
-/// What `println!` and `eprintln!` call.
-const PRINTING: [&str; 3] = ["stdio::_print", "stdio::_eprint", "stdio::print_to_buffer_if_capture_used"];
+/// What `println!` and `eprintln!` call, and what writes into the buffer of the test harness.
+const PRINTING: [&str; 2] = ["stdio::_print", "stdio::_eprint"];
+const CAPTURING: &str = "print_to_buffer_if_capture_used";
+/// What the compiler calls for an allocation: inside of it is the program's allocator.
+const ALLOCATOR_CALLS: [&str; 4] = ["__rust_alloc", "__rust_realloc", "__rg_alloc", "__rg_realloc"];
 /// This crate's functions: what begins a measure, and the allocator.
 const OWN: [&str; 4] = ["highwater::testing::", "highwater_agent::", "<highwater::", "highwater::alloc::"];
 
@@ -114,6 +117,40 @@ const OWN: [&str; 4] = ["highwater::testing::", "highwater_agent::", "<highwater
 fn is_own(frame: &SourceFrame) -> bool {
     let folder = file!().strip_suffix("names.rs").filter(|folder| !folder.is_empty());
     OWN.iter().any(|own| frame.function.starts_with(own)) || folder.is_some_and(|folder| frame.file.contains(folder))
+}
+
+/// Whether a frame is of the standard library: by its file, or by its name if it has no debug information.
+fn is_of_std(frame: &SourceFrame) -> bool {
+    if !frame.file.is_empty() {
+        let folders = ["/rustc/", "/lib/rustlib/src/rust/library/", "/rust/deps/"];
+        return folders.iter().any(|folder| frame.file.contains(folder));
+    }
+    let name = frame.function.trim_start_matches(['<', '&', '*']);
+    ["std::", "core::", "alloc::"].iter().any(|library| name.starts_with(library))
+}
+
+/// Whether a frame is in the standard library's module `io`.
+fn is_of_io(frame: &SourceFrame) -> bool {
+    frame.file.contains("/std/src/io/") || frame.function.contains("std::io::")
+}
+
+/// Whether a block is of the buffer in which the test harness keeps output, and not of the values that are printed. The frames begin outside of the allocator's hook.
+///
+/// Only the standard library is at work between the printing and the buffer; or a value's own code is, too, and the buffer takes what that has formatted. The code may
+/// write into a buffer of its own by the same functions, which begin with a call of the module `io`.
+fn keeps_captured_output(frames: &[SourceFrame]) -> bool {
+    // Without debug information, the inner one of both is not visible.
+    let prints = |frame: &SourceFrame| {
+        frame.function.contains(CAPTURING)
+            || frame.file.is_empty() && PRINTING.iter().any(|name| frame.function.contains(name))
+    };
+    let Some(printing) = frames.iter().position(prints) else { return false };
+    let frames = &frames[..printing];
+    let allocator = frames.iter().rposition(|frame| ALLOCATOR_CALLS.iter().any(|call| frame.function.contains(call)));
+    let frames = &frames[allocator.map_or(0, |at| at + 1)..];
+    let Some(own) = frames.iter().position(|frame| !is_of_std(frame) && !is_own(frame)) else { return true };
+    let adapter = frames[..own].iter().rposition(|frame| frame.function.contains("Adapter"));
+    adapter.is_some_and(|adapter| !frames[adapter + 1..own].iter().any(is_of_io))
 }
 
 /// A path as a reader looks for it: below the current folder, if it is there.
@@ -138,10 +175,10 @@ fn shown_frames(stack: &[u64], names: &Names) -> (Vec<SiteFrame>, bool) {
             known => all.extend_from_slice(known),
         }
     }
-    let is_captured_output = all.iter().any(|frame| PRINTING.iter().any(|name| frame.function.contains(name)));
     // From the allocator's caller to what is measured.
     let hook = all.iter().position(|frame| HOOKS.iter().any(|hook| frame.function.contains(hook)));
     let inner = hook.map_or(0, |at| at + 1);
+    let is_captured_output = keeps_captured_output(&all[inner..]);
     let outer = all.iter().rposition(is_own).filter(|at| *at > inner).unwrap_or(all.len());
     let texts: Vec<FrameText<'_>> = all[inner..outer]
         .iter()

@@ -32,7 +32,7 @@ where
     })
 }
 
-/// The threads of a scope: a flag for each says whether it panicked.
+/// The threads of a scope, in the order of their starts; none in the place of one that was joined. A flag for each says whether it panicked.
 type ScopedThreads<'scope> = Arc<Mutex<Vec<Option<ScopedJoinHandle<'scope, bool>>>>>;
 
 /// Starts threads that are in the measure of the thread that began the scope: see [`scope`].
@@ -49,8 +49,8 @@ pub struct ScopedThread<'scope, T> {
     result: Arc<Mutex<Option<thread::Result<T>>>>,
 }
 
-/// Starts threads that may borrow, all in the measure of the calling thread, and waits until they have ended. As [`std::thread::scope`] otherwise; that one
-/// returns while its threads may still free memory.
+/// Starts threads that may borrow, all in the measure of the calling thread, and waits until they have ended. They may start further ones in the scope. As
+/// [`std::thread::scope`] otherwise; that one returns while its threads may still free memory.
 ///
 /// ```standalone_crate
 /// # #[global_allocator]
@@ -71,11 +71,14 @@ pub struct ScopedThread<'scope, T> {
 /// If one of its threads has panicked and was not joined.
 pub fn scope<'env, F, T>(work: F) -> T
 where
-    F: for<'scope> FnOnce(&Scope<'scope, 'env>) -> T,
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
 {
     thread::scope(|inner| {
         let scope = Scope { inner, measure: Handle::current(), threads: uncounted(Arc::default) };
-        let done = catch_unwind(AssertUnwindSafe(|| work(&scope)));
+        // SAFETY: only `work` and the scope's threads have the reference, as its lifetime is any to them and so in nothing that outlives them. When the scope is
+        // dropped, `work` has returned or panicked, which is caught, and `join_all` has waited for all threads, with those that they started.
+        let borrowed = unsafe { &*(&raw const scope) };
+        let done = catch_unwind(AssertUnwindSafe(|| work(borrowed)));
         let panicked = scope.join_all();
         match done {
             Ok(_) if panicked => panic!("a scoped thread panicked"),
@@ -87,7 +90,7 @@ where
 
 impl<'scope> Scope<'scope, '_> {
     /// Starts a thread.
-    pub fn spawn<F, T>(&self, work: F) -> ScopedThread<'scope, T>
+    pub fn spawn<F, T>(&'scope self, work: F) -> ScopedThread<'scope, T>
     where
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,
@@ -110,11 +113,19 @@ impl<'scope> Scope<'scope, '_> {
         ScopedThread { threads: Arc::clone(&self.threads), number, result }
     }
 
-    /// Waits for the threads that were not joined. True if one of them has panicked.
+    /// Waits for the threads that were not joined, and for those that they start meanwhile. True if one of them has panicked.
     fn join_all(&self) -> bool {
-        let threads = uncounted(|| std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner)));
-        let joined = threads.into_iter().flatten().map(|thread| thread.join().unwrap_or(true));
-        joined.fold(false, |any, panicked| any | panicked)
+        let mut any_panicked = false;
+        for number in 0.. {
+            let thread = {
+                let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+                // A thread is in the list before the one that started it ends.
+                let Some(thread) = threads.get_mut(number) else { break };
+                thread.take()
+            };
+            any_panicked |= thread.is_some_and(|thread| thread.join().unwrap_or(true));
+        }
+        any_panicked
     }
 }
 
