@@ -169,7 +169,8 @@ fn names() -> String {
 fn unknown(name: &Ident) -> Error {
     let text = name.to_string();
     let nearest = KEYS.iter().map(|key| (distance(&text, key.name), key.name)).min();
-    let meant = nearest.filter(|(distance, name)| *distance <= name.len() / 2);
+    // A third of the letters, as budget files have it.
+    let meant = nearest.filter(|(distance, _)| *distance <= text.len().max(3) / 3);
     let hint = match meant {
         Some((_, meant)) => format!("did you mean {meant}?"),
         None => format!("there are {}", names()),
