@@ -574,8 +574,9 @@ fn processes_of_one_name_are_compared_as_one_in_each_run() {
     assert_eq!((&checks[3]["limit"], &checks[3]["baseline"]), (&json!("max-allocated"), &range(20 * MIB)));
     // It is still smaller than the largest, and all of them hold more.
     let (code, checks) = cc("grown");
-    let broken = checks.iter().filter(|check| check["outcome"] == "broken").map(|check| &check["limit"]);
-    assert_eq!((code, broken.collect::<Vec<_>>()), (1, vec!["max-leaked", "max-allocated"]), "{checks:?}");
+    let broken = checks.iter().filter(|check| check["outcome"] == "broken");
+    let broken: Vec<&str> = broken.map(|check| check["limit"].as_str().unwrap()).collect();
+    assert_eq!((code, broken), (1, vec!["max-leaked", "max-allocated"]), "{checks:?}");
     let text = place.highwater("check same.hw --baseline main.hw").stdout;
     assert!(text.contains("peak, against earlier runs: 10.0 MiB, the largest of 11 processes"), "{text}");
     assert!(text.contains("allocations, against earlier runs: 11, 11 processes together"), "{text}");
