@@ -280,7 +280,7 @@ fn long_recording(path: &Path, events: u64) {
     writer.finish(&catalog, &source).unwrap();
 }
 
-/// Our own commands keep a budget: what they hold does not depend on the number of events.
+/// Our own commands keep a budget.
 #[test]
 fn reports_and_the_viewers_index_keep_their_own_budget() {
     let place = Place::new();

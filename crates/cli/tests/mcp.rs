@@ -295,8 +295,11 @@ fn modules_that_a_file_of_another_tool_lists_are_not_opened() {
 fn files_beside_an_image_are_not_read_where_links_lead_outside() {
     let place = Place::new();
     std::fs::create_dir(place.file("in")).unwrap();
-    place.write("in/x.img", vec![7; 65_536]);
-    place.write("secret.json", r#"{"version":1,"module":{"name":"secret.wasm"},"calls":["secret_call(1)"]}"#);
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../image/tests/fixtures/motoko");
+    let image = std::fs::File::open(fixtures.join("ledger-1.img.zst")).unwrap();
+    place.write("in/x.img", zstd::decode_all(image).unwrap());
+    std::fs::rename(place.module("ledger"), place.file("in/secret.wasm")).unwrap();
+    place.write("secret.json", r#"{"version":1,"module":{"name":"secret.wasm"},"calls":["open(100)"]}"#);
     let sidecar = place.file("in/x.img.json");
     std::os::unix::fs::symlink("../secret.json", &sidecar).unwrap();
     let (_, text) = ask_below(&place, "open", &json!({ "file": "x.img" }));
