@@ -26,8 +26,13 @@ keep() {
 }
 
 if [ -n "${GITLAB_CI:-}" ]; then
-  code=$(curl --silent --show-error --location --header "JOB-TOKEN: $CI_JOB_TOKEN" --output "$downloads/main" --write-out '%{http_code}' \
+  # The server may redirect to an object store, which must not see the token: curl would send the header there, too.
+  answer=$(curl --silent --show-error --header "JOB-TOKEN: $CI_JOB_TOKEN" --output "$downloads/main" --write-out '%{http_code} %{redirect_url}' \
     "$CI_API_V4_URL/projects/$CI_PROJECT_ID/jobs/artifacts/$CI_DEFAULT_BRANCH/download?job=memory")
+  code=${answer%% *}
+  case $code in
+    3??) code=$(curl --silent --show-error --location --output "$downloads/main" --write-out '%{http_code}' "${answer#* }") ;;
+  esac
   case $code in
     200) keep "$downloads/main" main ;;
     404) echo "the branch $CI_DEFAULT_BRANCH has no recording yet" ;;

@@ -9,7 +9,7 @@
 #
 #     HIGHWATER          the command [default: highwater]
 #     HIGHWATER_BUDGET   the budget [default: highwater.toml]
-#     HIGHWATER_ALLOW    by how much figures may exceed those of the baselines [default: +5%]
+#     HIGHWATER_ALLOW    by how much figures may exceed those of the baselines [default: +5%,64KiB,10]
 set -u
 if [ $# -lt 4 ] || [ "$3" != -- ]; then
   echo "usage: memory.sh OUT BASELINES -- PROGRAM ARGS…" >&2
@@ -21,7 +21,7 @@ out=$1 baselines=$2
 shift 3
 mkdir -p "$out" || exit
 # Those of an earlier run would be taken for this one's.
-rm -f "$out/comment.md" "$out/budget.txt" "$out/budget.xml" "$out/codequality.json" || exit
+rm -f "$out/comment.md" "$out/budget.txt" "$out/budget.xml" "$out/codequality.json" "$out/annotations.txt" || exit
 
 # The comment: a heading, and a text from standard input.
 comment() {
@@ -42,10 +42,14 @@ set -- --budget "$budget"
 newest=
 for file in "$baselines"/*.hw; do
   [ -f "$file" ] || continue
-  [ -n "$newest" ] || set -- "$@" --allow "${HIGHWATER_ALLOW:-+5%}"
+  [ -n "$newest" ] || set -- "$@" --allow "${HIGHWATER_ALLOW:-+5%,64KiB,10}"
   set -- "$@" --baseline "$file"
   newest=$file
 done
+
+set -- "$@" --verdict junit="$out/budget.xml"
+[ -z "${GITHUB_ACTIONS:-}" ] || set -- "$@" --verdict github="$out/annotations.txt"
+[ -z "${GITLAB_CI:-}" ] || set -- "$@" --verdict gitlab="$out/codequality.json"
 
 "$highwater" check "$out/run.hw" "$@" >"$out/budget.txt" 2>"$out/problems.txt" || status=$?
 cat "$out/budget.txt"
@@ -60,9 +64,7 @@ if [ ! -s "$out/budget.txt" ]; then
   } | comment 'nothing was judged'
   exit $status
 fi
-"$highwater" check "$out/run.hw" "$@" --format junit >"$out/budget.xml" 2>/dev/null
-[ -z "${GITHUB_ACTIONS:-}" ] || "$highwater" check "$out/run.hw" "$@" --format github 2>/dev/null
-[ -z "${GITLAB_CI:-}" ] || "$highwater" check "$out/run.hw" "$@" --format gitlab >"$out/codequality.json" 2>/dev/null
+[ ! -f "$out/annotations.txt" ] || cat "$out/annotations.txt"
 
 if [ $status -eq 0 ]; then
   heading='all limits are kept'

@@ -67,6 +67,11 @@ fn main() -> ExitCode {
         Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return show_help(&error),
         Err(error) => return refuse(&error),
     };
+    // What a recording names may lie anywhere. 'record' looks for the names of the program that it ran.
+    if permitted::is_limited() && !matches!(command, Command::Record(_)) {
+        highwater_symbols::forbid_lookup();
+        highwater_image::open_beside_with(permitted::open_regular);
+    }
     match run(&command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -16,6 +16,11 @@ pub fn only_below<'a>(folders: impl Iterator<Item = &'a Path>) -> OsString {
     OsString::from_vec(folders.flat_map(|folder| [folder.as_os_str().as_bytes(), b"\n"].concat()).collect())
 }
 
+/// True if only files below some folders may be opened.
+pub fn is_limited() -> bool {
+    std::env::var_os(ONLY_BELOW).is_some()
+}
+
 /// The folders, if there are such.
 fn folders() -> Option<Vec<PathBuf>> {
     let value = std::env::var_os(ONLY_BELOW)?;
@@ -30,7 +35,7 @@ pub fn is_permitted(path: &Path) -> bool {
 
 /// Opens a file. With [`ONLY_BELOW`], it must be a regular one below the folders, wherever links lead.
 pub fn open(path: &Path) -> io::Result<File> {
-    if std::env::var_os(ONLY_BELOW).is_some() { open_regular(path) } else { File::open(path) }
+    if is_limited() { open_regular(path) } else { File::open(path) }
 }
 
 /// Opens a regular file. With [`ONLY_BELOW`], it must be below the folders, wherever links lead.
@@ -41,7 +46,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     if !file.metadata()?.is_file() {
         return Err(Error::other("it is no regular file"));
     }
-    if std::env::var_os(ONLY_BELOW).is_none() {
+    if !is_limited() {
         return Ok(file);
     }
     let real = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;

@@ -1,7 +1,7 @@
 //! The program to record: finds it, checks whether it can be recorded, and starts it.
 
 use crate::failure::{Failure, reason};
-use crate::inherited;
+use crate::{inherited, permitted};
 use highwater_agent::children::Reason;
 use highwater_agent::executable::{self, ExecutableKind};
 use highwater_session::reason_in_words;
@@ -161,6 +161,8 @@ pub fn start(
     }
     let mut command = command(path, arguments)?;
     command.env(variable.0, variable.1);
+    // It is for our own commands, and not for what they run.
+    command.env_remove(permitted::ONLY_BELOW);
     if !program.is_linked {
         command.env("LD_PRELOAD", preload);
     }

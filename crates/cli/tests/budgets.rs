@@ -449,6 +449,201 @@ fn a_run_is_compared_with_the_range_of_earlier_ones() {
     assert!(text.contains("peak, against earlier runs: 5.4 KiB to 5.6 KiB"), "{text}");
 }
 
+/// Imports a recording with children: the name of each, and the bytes that it allocates and keeps.
+fn with_children(place: &Place, name: &str, children: &[(&str, u64)]) {
+    let process = |program: &str, pid: u64, size: u64| {
+        vec![
+            json!({"event": "source", "program": program, "pid": pid}),
+            json!({"event": "allocate", "address": "0x1000", "size": size, "thread": 1, "time_ns": SECOND,
+                   "stack": [{"function": "fill", "file": "/src/fill.c", "line": 3}]}),
+        ]
+    };
+    place.import(&format!("{name}.hw"), &process("suite", 1, 1000));
+    std::fs::create_dir(place.file(&format!("{name}.children"))).unwrap();
+    for ((program, size), pid) in children.iter().zip(10..) {
+        place.import(&format!("{name}.children/{pid}-child.hw"), &process(program, pid, *size));
+    }
+}
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn a_program_without_an_earlier_run_and_one_that_ran_only_then_are_incomplete() {
+    let place = Place::new();
+    with_children(&place, "main", &[("index", 4 * MIB), ("sh", 1000)]);
+    with_children(&place, "same", &[("index", 4 * MIB), ("sed", 1000)]);
+    with_children(&place, "more", &[("index", 4 * MIB), ("tool", 3 * MIB), ("tool", 1)]);
+    with_children(&place, "less", &[]);
+    let why = |line: &str| -> (i32, Vec<String>) {
+        let (code, budget) = verdict(&place, line);
+        let all = budget["incomplete"].as_array().unwrap().iter();
+        (code, all.map(|one| one["why"].as_str().unwrap().to_owned()).collect())
+    };
+    // Small helpers come and go; the verdict says so.
+    let (code, budget) = verdict(&place, "same.hw --baseline main.hw");
+    assert_eq!((code, &budget["limits"]), (0, &json!(10)), "{budget}");
+    let expected = [
+        "'sh' ran in the baseline only, but its processes held at most 1000 B together",
+        "there is no baseline for 'sed': it did not run in the earlier run, but its processes held at most 1000 B together",
+    ];
+    assert_eq!(budget["not_judged"], json!(expected));
+    let (code, incomplete) = why("more.hw --baseline main.hw");
+    assert_eq!((code, incomplete.len()), (1, 1), "{incomplete:?}");
+    assert!(
+        incomplete[0].starts_with("there is no baseline for 'tool': it did not run in the earlier run"),
+        "{incomplete:?}"
+    );
+    let (code, incomplete) = why("less.hw --baseline main.hw");
+    assert_eq!((code, incomplete.len()), (1, 1), "{incomplete:?}");
+    assert!(incomplete[0].starts_with("'index' ran in the baseline only"), "{incomplete:?}");
+    for format in ["text", "junit", "github", "gitlab"] {
+        let run = place.highwater(&format!("check less.hw --baseline main.hw --format {format}"));
+        assert!(run.code == 1 && run.stdout.contains("'index' ran in the baseline only"), "{run:?}");
+        let run = place.highwater(&format!("check same.hw --baseline main.hw --format {format}"));
+        assert!(run.code == 0 && run.stdout.contains("not judged: 'sh' ran in the baseline only"), "{run:?}");
+    }
+    // A program that earlier runs do not always have need not be in this one.
+    assert_eq!(why("less.hw --baseline main.hw --baseline less.hw"), (0, vec![]));
+    // The budget may expect it.
+    let part = "[budget]\nmax-peak = \"1 GiB\"\n";
+    place.write("highwater.toml", format!("{part}optional = [\"index\", \"tool\"]\n"));
+    for run in ["more.hw", "less.hw"] {
+        assert_eq!(why(&format!("{run} --baseline main.hw --budget highwater.toml")), (0, vec![]), "{run}");
+    }
+    place.write("highwater.toml", format!("{part}[budget.programs.tool]\nmax-peak = \"8 MiB\"\n"));
+    assert_eq!(why("more.hw --baseline main.hw --budget highwater.toml"), (0, vec![]));
+}
+
+#[test]
+fn the_hash_that_cargo_adds_is_no_part_of_a_name() {
+    let place = Place::new();
+    let [one, other] = ["index-0123456789abcdef", "index-fedcba9876543210"];
+    with_children(&place, "main", &[(one, 4 * MIB)]);
+    with_children(&place, "same", &[(other, 4 * MIB)]);
+    with_children(&place, "large", &[(other, 5 * MIB)]);
+    let (code, budget) = verdict(&place, "same.hw --baseline main.hw");
+    assert_eq!(
+        (code, &budget["limits"], &budget["processes"][1]["program"]),
+        (0, &json!(10), &json!("index")),
+        "{budget}"
+    );
+    assert_eq!(verdict(&place, "large.hw --baseline main.hw").0, 1);
+    place.write("highwater.toml", "[budget.programs.index]\nmax-peak = \"4 MiB\"\n");
+    assert_eq!(verdict(&place, "same.hw --budget highwater.toml").0, 0);
+    let (code, budget) = verdict(&place, "large.hw --budget highwater.toml");
+    assert_eq!((code, &budget["failed"], &budget["incomplete"]), (1, &json!(1), &json!([])), "{budget}");
+    // The program itself.
+    for name in [one, other] {
+        let mut events = kitchen();
+        events[0]["program"] = name.into();
+        place.import(&format!("{name}.hw"), &events);
+    }
+    assert_eq!(verdict(&place, &format!("{one}.hw --baseline {other}.hw")).0, 0);
+    // Of a folder, the recording with the same name.
+    std::fs::create_dir(place.file("earlier")).unwrap();
+    std::fs::copy(place.file(&format!("{other}.hw")), place.file(&format!("earlier/{one}.hw"))).unwrap();
+    assert_eq!(verdict(&place, &format!("{one}.hw --baseline earlier")).0, 0);
+    let (code, budget) = verdict(&place, "large.hw --baseline earlier");
+    assert_eq!((code, &budget["limits"]), (1, &json!(0)), "{budget}");
+    assert_eq!(
+        budget["incomplete"][0]["why"].as_str().unwrap().split(';').next(),
+        Some("there is no baseline for 'index'")
+    );
+}
+
+#[test]
+fn processes_of_one_name_are_compared_as_one_in_each_run() {
+    let place = Place::new();
+    let many: Vec<(&str, u64)> = (0..10).map(|_| ("cc", MIB)).chain([("cc", 10 * MIB)]).collect();
+    with_children(&place, "main", &many);
+    with_children(&place, "same", &many);
+    let mut grown = many.clone();
+    grown[3].1 = 9 * MIB;
+    with_children(&place, "grown", &grown);
+    let cc = |run: &str| {
+        let (code, budget) = verdict(&place, &format!("{run}.hw --baseline main.hw"));
+        let processes = budget["processes"].as_array().unwrap().clone();
+        let checks =
+            processes.iter().filter(|process| process["program"] == "cc").map(|process| process["checks"].clone());
+        let mut checks: Vec<Value> = checks.flat_map(|checks| checks.as_array().unwrap().clone()).collect();
+        // Each is with the process that has most of it.
+        checks.sort_by_key(|check| check["limit"].as_str().unwrap().to_owned());
+        (code, checks)
+    };
+    let (code, checks) = cc("same");
+    assert_eq!((code, checks.len()), (0, 5), "{checks:?}");
+    let range = |figure: u64| json!({"least": figure, "most": figure, "runs": 1});
+    assert_eq!((&checks[4]["limit"], &checks[4]["baseline"]), (&json!("max-peak"), &range(10 * MIB)));
+    assert_eq!((&checks[4]["processes"], &checks[0]["limit"]), (&json!(11), &json!("max-allocated")));
+    assert_eq!(checks[0]["baseline"], range(20 * MIB));
+    // It is still smaller than the largest, and all of them hold more.
+    let (code, checks) = cc("grown");
+    let broken = checks.iter().filter(|check| check["outcome"] == "broken");
+    let broken: Vec<&str> = broken.map(|check| check["limit"].as_str().unwrap()).collect();
+    assert_eq!((code, broken), (1, vec!["max-allocated", "max-leaked"]), "{checks:?}");
+    let text = place.highwater("check same.hw --baseline main.hw").stdout;
+    assert!(text.contains("peak, against earlier runs: 10.0 MiB, the largest of 11 processes"), "{text}");
+    assert!(text.contains("allocations, against earlier runs: 11, 11 processes together"), "{text}");
+}
+
+#[test]
+fn an_allowance_has_a_floor_for_small_figures() {
+    let place = Place::new();
+    for (name, bread) in [("main.hw", 4000), ("within.hw", 4400)] {
+        place.import(name, &kitchen_with(bread));
+    }
+    assert_eq!(verdict(&place, "within.hw --baseline main.hw --allow +5%").0, 1);
+    let (code, budget) = verdict(&place, "within.hw --baseline main.hw --allow +5%,1KiB,10");
+    assert_eq!((code, &checks(&budget)[0]["allowed"], &checks(&budget)[2]["allowed"]), (0, &json!(6524), &json!(11)));
+    is_wrong_usage(&place.highwater("check main.hw --baseline main.hw --allow 64KiB"), &["+5%,64KiB,10"]);
+}
+
+#[test]
+fn a_suppression_is_used_where_it_takes_something_out() {
+    let place = in_the_kitchen();
+    place.write("chop.supp", "leak:^chop$\n");
+    let (_, budget) = verdict(&place, "kitchen.hw --max-peak 1MiB --suppressions chop.supp");
+    assert_eq!(budget["suppressed"][0]["used"], false, "no limit is on leaks: {budget}");
+    let (_, budget) = verdict(&place, "kitchen.hw --max-leaked 0 --in bake --suppressions chop.supp");
+    assert_eq!(budget["suppressed"][0]["used"], false, "{budget}");
+    place.import("rounds.hw", &rounds());
+    place.write("leak.supp", "leak:^leak$\n");
+    let text = place.highwater("check rounds.hw --max-growth 0 --each round --suppressions leak.supp");
+    assert_eq!(text.code, 0, "{text:?}");
+    // At the last mark: three rounds have leaked.
+    assert!(text.stdout.contains("suppressed: 300 B in 3 blocks by leak:^leak$"), "{}", text.stdout);
+}
+
+#[test]
+fn a_verdict_is_written_to_files_in_each_format() {
+    let place = in_the_kitchen();
+    let formats = "--verdict junit=v.xml --verdict gitlab=v.json --verdict github=v.github --verdict text=v.txt --verdict json=all.json";
+    let run = place.highwater(&format!("check kitchen.hw --max-leaked 799 {formats}"));
+    assert_eq!(run.code, 1, "{run:?}");
+    let read = |name: &str| std::fs::read_to_string(place.file(name)).unwrap();
+    for (name, format) in [("v.xml", "junit"), ("v.json", "gitlab"), ("v.github", "github")] {
+        let printed = place.highwater(&format!("check kitchen.hw --max-leaked 799 --format {format}")).stdout;
+        assert_eq!(read(name), printed, "{name}");
+    }
+    assert!(read("v.txt").contains("1 of 1 limit is not kept."));
+    let document: Value = serde_json::from_str(&read("all.json")).unwrap();
+    assert_eq!(document["budget"]["failed"], 1, "{document}");
+    // What a run writes, a later one that fails early does not leave there.
+    place.highwater("check absent.hw --max-leaked 799 --verdict junit=v.xml");
+    assert!(!place.file("v.xml").exists());
+    // A folder, and standard output.
+    std::fs::create_dir(place.file("reports")).unwrap();
+    let run = place.highwater("record --max-peak 1GiB --verdict junit=reports --verdict github=- -o true.hw -- true");
+    assert_eq!((run.code, run.stdout.as_str()), (0, "::notice title=highwater::1 limit kept\n"), "{run:?}");
+    assert!(read("reports/true.xml").contains("name=\"peak\""));
+    for (line, words) in [
+        ("check kitchen.hw --verdict pdf=x", &["junit=budget.xml"][..]),
+        ("record --verdict junit=x -- true", &["no limit"]),
+    ] {
+        is_wrong_usage(&place.highwater(line), words);
+    }
+}
+
 #[test]
 fn a_baseline_of_another_program_or_sampling_rate_is_refused() {
     let place = in_the_kitchen();

@@ -153,6 +153,78 @@ fn gitlab_gets_a_code_quality_report_with_stable_fingerprints() {
     assert_eq!(document, place.highwater("check kitchen.hw --max-peak 1MiB --json").stdout);
 }
 
+#[test]
+fn github_gets_at_most_ten_errors_and_the_last_has_the_rest() {
+    let place = odd_kitchen();
+    let part = |number: u32| format!("[[budget.part]]\nname = \"part {number}\"\nmax-allocations = 0\n");
+    place.write("highwater.toml", (1..=12).map(part).collect::<String>());
+    place.write("unused.supp", "leak:one\nleak:two\n");
+    let run = place.highwater("check kitchen.hw --budget highwater.toml --suppressions unused.supp --format github");
+    let errors: Vec<&str> = run.stdout.lines().filter(|line| line.starts_with("::error ")).collect();
+    assert_eq!((run.code, errors.len()), (1, 10), "{errors:?}");
+    let (properties, message) = annotation(errors[9]);
+    assert_eq!(properties[0].1, "highwater: 3 more problems");
+    assert!((10..=12).all(|number| message.contains(&format!("part {number}: "))), "{message}");
+    let warnings: Vec<&str> = run.stdout.lines().filter(|line| line.starts_with("::warning ")).collect();
+    assert_eq!(warnings, ["::warning title=highwater::unused suppression: leak:one%0Aunused suppression: leak:two"]);
+}
+
+/// The formats as their readers describe them: attributes that strict readers of JUnit's XML want, and members that GitLab's documentation requires.
+#[test]
+fn verdicts_keep_the_rules_of_their_formats() {
+    let place = odd_kitchen();
+    place.write("bad.jsonl", format!("{}{{\"event\":\"explode\"}}\n", as_lines(&kitchen())));
+    place.write("known.supp", "leak:^chop$\nleak:nothing\n");
+    let bad = "check bad.jsonl --max-peak 5";
+    let suppressed = "check kitchen.hw --max-leaked 0 --baseline kitchen.hw --suppressions known.supp";
+    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/budgets");
+    for line in [BROKEN, bad, suppressed, "check kitchen.hw"] {
+        place.write("budget.xml", place.highwater(&format!("{line} --format junit")).stdout);
+        let mut command = Command::new("xmllint");
+        command.args(["--noout", "--nonet", "--schema"]).arg(rules.join("junit.xsd")).arg(place.file("budget.xml"));
+        let valid = Run::of(command.output().expect("xmllint, of libxml2-utils"));
+        assert_eq!(valid.code, 0, "{line}: {}", valid.stderr);
+        let report = place.write("quality.json", place.highwater(&format!("{line} --format gitlab")).stdout);
+        let check = "
+import json, jsonschema, sys
+schema, report = (json.load(open(name)) for name in sys.argv[1:])
+jsonschema.Draft202012Validator.check_schema(schema)
+jsonschema.Draft202012Validator(schema).validate(report)";
+        let mut command = Command::new("/usr/bin/python3");
+        command.args(["-c", check]).arg(rules.join("codequality.schema.json")).arg(report);
+        let valid = Run::of(command.output().unwrap());
+        assert_eq!(valid.code, 0, "{line}: {}", valid.stderr);
+    }
+}
+
+#[test]
+fn gitlabs_paths_are_relative_and_its_fingerprints_have_no_offsets() {
+    let place = odd_kitchen();
+    let report = |line: &str| -> Value { serde_json::from_str(&place.highwater(line).stdout).unwrap() };
+    let absolute = place.file("kitchen.hw");
+    let problems = report(&format!("check {} --max-growth 5 --each absent --format gitlab", absolute.display()));
+    assert_eq!(problems[0]["location"]["path"], "kitchen.hw", "{problems}");
+    std::fs::create_dir(place.file("elsewhere")).unwrap();
+    let mut command = place.command(["check", "--max-growth", "5", "--each", "absent", "--format", "gitlab"]);
+    let output = command.arg(&absolute).current_dir(place.file("elsewhere")).output().unwrap();
+    let problems: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(problems[0]["location"]["path"], "kitchen.hw", "{problems}");
+    // The same kind of damage at two offsets.
+    let whole = std::fs::read(&absolute).unwrap();
+    let damaged = |at: usize| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0xff;
+        place.write("damaged.hw", bytes);
+        report("check damaged.hw --format gitlab")
+    };
+    let mut found: Vec<Value> = (whole.len() / 4..whole.len() * 3 / 4).step_by(whole.len() / 40).map(damaged).collect();
+    found.retain(|problems| problems[0]["description"].as_str().is_some_and(|text| text.starts_with("damage:")));
+    let texts: std::collections::BTreeSet<&str> =
+        found.iter().map(|one| one[0]["description"].as_str().unwrap()).collect();
+    assert!(texts.len() > 1, "{texts:?}");
+    assert!(found.iter().all(|one| one[0]["fingerprint"] == found[0][0]["fingerprint"]), "{found:?}");
+}
+
 /// The cells of the tables in a Markdown text, as GitHub reads them.
 fn tables(text: &str) -> Vec<Vec<String>> {
     let cells = |line: &str| {
@@ -372,9 +444,13 @@ def packed(folder):
     return file.getvalue()
 class Service(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        code, answer = 200, b''
+        code, answer, to = 200, b'', None
         if self.path == '/projects/5/jobs/artifacts/main/download?job=memory':
-            code, answer = {'secret': (200, packed('memory/')), 'early': (404, b'')}.get(self.headers.get('JOB-TOKEN'), (401, b''))
+            code = {'secret': 302, 'early': 404}.get(self.headers.get('JOB-TOKEN'), 401)
+            to = f'http://127.0.0.1:{server.server_port}/store/artefact?signed=yes'
+        elif self.path == '/store/artefact?signed=yes':
+            # An object store, which must not get the token.
+            code, answer = (500, b'') if self.headers.get('JOB-TOKEN') else (200, packed('memory/'))
         elif self.headers.get('Authorization') != 'Bearer secret':
             code = 401
         elif self.path == '/repos/us/app/actions/workflows/memory.yml/runs?branch=main&status=success&per_page=3':
@@ -387,6 +463,7 @@ class Service(http.server.BaseHTTPRequestHandler):
         else:
             code = 500
         self.send_response(code)
+        if code == 302: self.send_header('Location', to)
         self.send_header('Content-Length', str(len(answer)))
         self.end_headers()
         self.wfile.write(answer)

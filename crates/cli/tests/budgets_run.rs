@@ -72,6 +72,47 @@ fn each_child_is_judged_by_the_budget_of_its_name() {
 }
 
 #[test]
+fn children_that_are_not_recorded_are_in_the_verdict() {
+    let place = Place::new();
+    place.write("one.c", "#include <stdlib.h>\nint main(void) { return malloc(5000000) == 0; }\n");
+    let mut compiler = Command::new("cc");
+    run(compiler.args(["-static", "one.c", "-o", "all-in-one"]).current_dir(place.path())).succeeded();
+    let script = format!("{}; exit 0", place.file("all-in-one").display());
+    let judge = |options: &[&str]| judged(&place, options, Path::new("/bin/sh"), &["-c", &script]);
+    let (code, said) = judge(&["--max-peak", "1MiB"]);
+    let note = "not judged: 1 child not recorded: statically linked (all-in-one)\n";
+    assert!(code == 0 && said.contains(note), "{said}");
+    assert!(said.ends_with("The limit is kept by what was judged.\n"), "{said}");
+    for format in ["text", "junit", "github", "gitlab", "json"] {
+        let run = place.highwater(&format!("check recording.hw --max-peak 1MiB --format {format}"));
+        assert!(
+            run.code == 0 && run.stdout.contains("1 child not recorded: statically linked (all-in-one)"),
+            "{run:?}"
+        );
+    }
+    // One that has limits by name is not kept.
+    place.write(
+        "highwater.toml",
+        "[budget]\nmax-peak = \"1 MiB\"\n[budget.programs.all-in-one]\nmax-peak = \"1 MiB\"\n",
+    );
+    let (code, said) = judge(&["--budget", "highwater.toml"]);
+    assert!(code == 1 && said.contains("a process of this name was not recorded"), "{said}");
+    let again = place.highwater("check recording.hw --budget highwater.toml");
+    assert!(again.code == 1 && again.stdout.contains("a process of this name was not recorded"), "{again:?}");
+    // Small children whose recordings are not kept.
+    let (code, said) = judged(
+        &place,
+        &["--max-peak", "1GiB", "--keep-children", "1GiB"],
+        Path::new("/bin/sh"),
+        &["-c", "cat /dev/null; exit 0"],
+    );
+    assert!(
+        code == 0 && said.contains("not judged: 1 child held less than 1.0 GiB at their peak and were not kept"),
+        "{said}"
+    );
+}
+
+#[test]
 fn limits_need_a_recording_that_can_be_read() {
     let place = Place::new();
     for (line, code, part) in [
@@ -239,7 +280,7 @@ fn long_recording(path: &Path, events: u64) {
     writer.finish(&catalog, &source).unwrap();
 }
 
-/// Our own commands keep a budget: what they hold does not depend on the number of events.
+/// Our own commands keep a budget.
 #[test]
 fn reports_and_the_viewers_index_keep_their_own_budget() {
     let place = Place::new();

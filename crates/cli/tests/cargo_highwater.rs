@@ -152,6 +152,51 @@ fn tests_and_benchmarks_are_recorded_each_by_itself() {
 }
 
 #[test]
+fn limits_by_name_and_baselines_are_of_all_test_programs_together() {
+    let package = Package::new();
+    let test = |options: &str| {
+        let ended = package.cargo(&format!("test --quiet {options} --lib --test whole -- a_unit in_its_folder"));
+        (ended.shell_status(), ended.stderr_text())
+    };
+    // Each name is that of one program.
+    package.0.write(
+        "limits.toml",
+        "[budget.programs.small]\nmax-peak = \"60 MB\"\n[budget.programs.whole]\nmax-peak = \"60 MB\"\n",
+    );
+    std::fs::create_dir(package.0.file("reports")).unwrap();
+    let (code, said) = test("--budget limits.toml --verdict junit=reports");
+    assert!(code == 0 && said.matches("The limit is kept.").count() == 2, "{said}");
+    for name in ["small", "whole"] {
+        let report = std::fs::read_to_string(package.0.file(&format!("reports/small-package-{name}.xml"))).unwrap();
+        assert!(report.contains(&format!("<testsuite name=\"{name}\"")), "{report}");
+    }
+    package.0.write("limits.toml", "[budget]\nmax-peak = \"60 MB\"\n[budget.programs.smal]\nmax-peak = \"60 MB\"\n");
+    let (code, said) = test("--budget limits.toml");
+    assert!(
+        code == 1 && said.contains("limits for 'smal', and no recorded process has this name; there are small, whole"),
+        "{said}"
+    );
+    // The baselines: a folder with a recording of each.
+    let built = package.0.file("built/highwater");
+    std::fs::rename(&built, package.0.file("earlier")).unwrap();
+    let (code, said) = test("--baseline earlier --allow +20%,256KiB,1000");
+    assert!(code == 0 && said.matches("All 5 limits are kept.").count() == 2, "{said}");
+    std::fs::remove_file(package.0.file("earlier/small-package-small.hw")).unwrap();
+    // One is of one program; the others have none.
+    let (code, said) = test("--baseline earlier/small-package-whole.hw --allow +20%,256KiB,1000");
+    assert!(
+        code == 0 && said.contains("not judged: 'small' is not compared: no baseline is a recording of it"),
+        "{said}"
+    );
+    std::fs::copy(package.0.file("earlier/small-package-whole.hw"), package.0.file("other.hw")).unwrap();
+    let only_lib = package.cargo("test --quiet --baseline other.hw --lib -- a_unit");
+    assert_eq!(only_lib.shell_status(), 1);
+    assert!(only_lib.stderr_text().contains("other.hw is a baseline of none of these programs: small"));
+    let ended = package.cargo("test --quiet --max-peak 1GB --verdict junit=one.xml --lib");
+    assert!(ended.shell_status() == 2 && ended.stderr_text().contains("is no folder"), "{}", ended.stderr_text());
+}
+
+#[test]
 fn mistakes_are_named() {
     let package = Package::new();
     let ended = package.cargo("build");

@@ -4,7 +4,7 @@ mod support;
 
 use serde_json::{Value, json};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use support::streams::wait_until;
 use support::{HIGHWATER, Place, in_the_kitchen, kitchen, programs, recorded};
@@ -202,6 +202,127 @@ fn files_that_other_files_name_are_below_the_folders_too() {
     assert!(Command::new("mkfifo").arg(folder.join("highwater.toml")).status().unwrap().success());
     let (is_error, text) = ask("report", &json!({ "file": "kitchen.hw" }));
     assert!(is_error && text.contains("no regular file"), "{text}");
+}
+
+/// Asks a server for the folder `in`, with a cache of names in `cache`.
+fn ask_below(place: &Place, tool: &str, arguments: &Value) -> (bool, String) {
+    let mut command = place.command(["mcp", "in"]);
+    command.env("XDG_CACHE_HOME", place.file("cache")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    writeln!(child.stdin.take().unwrap(), "{}", call(1, tool, arguments)).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let result = &reply["result"];
+    (result["isError"].as_bool().unwrap(), result["content"][0]["text"].as_str().unwrap().to_owned())
+}
+
+/// Ends a program that would never end, also if the test fails.
+struct Ended(std::process::Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A program outside of the folder, whose functions have names.
+fn program_outside(place: &Place) -> PathBuf {
+    let source = "#include <stdlib.h>\n#include <unistd.h>\n\
+                  __attribute__((noinline)) void *outside_maker(int size) { void *volatile block = malloc(size); return block; }\n\
+                  int main(void) { for (int i = 0; i < 100000; i++) outside_maker(100); pause(); return 0; }\n";
+    place.write("outside.c", source);
+    let mut compiler = Command::new("cc");
+    compiler.args(["-g", "-O0", "-no-pie", "-Wl,--build-id", "outside.c", "-o", "outside"]).current_dir(place.path());
+    recorded::run(&mut compiler).succeeded();
+    std::fs::create_dir_all(place.file("in")).unwrap();
+    place.file("outside")
+}
+
+#[test]
+fn modules_that_an_unfinished_recording_names_are_not_opened_and_nothing_is_cached() {
+    let place = Place::new();
+    let program = program_outside(&place);
+    let mut recorder = place.command(["record", "--no-children", "-o", "in/growing.hw", "--"]);
+    recorder.arg(&program).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut recorder = Ended(recorder.spawn().unwrap());
+    // Without a server, the names are looked for in the program's file.
+    let report = || {
+        let mut command = place.command(["report", "in/growing.hw"]);
+        let output = command.env("XDG_CACHE_HOME", place.file("own-cache")).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    wait_until("the recording has the program's blocks", || report().contains("outside_maker"));
+    assert!(place.file("own-cache").exists());
+    let (is_error, text) = ask_below(&place, "report", &json!({ "file": "growing.hw" }));
+    assert!(!is_error && !text.contains("outside_maker"), "{text}");
+    assert!(!place.file("cache").exists());
+    let children = format!("/proc/{0}/task/{0}/children", recorder.0.id());
+    let children = std::fs::read_to_string(children).unwrap();
+    recorder.0.kill().unwrap();
+    for child in children.split_whitespace() {
+        let _ = Command::new("kill").args(["-9", child]).status();
+    }
+}
+
+#[test]
+fn modules_that_a_file_of_another_tool_lists_are_not_opened() {
+    let place = Place::new();
+    let program = program_outside(&place);
+    let symbols = Command::new("nm").arg(&program).output().unwrap();
+    let symbols = String::from_utf8(symbols.stdout).unwrap();
+    let line = symbols.lines().find(|line| line.ends_with(" T outside_maker")).unwrap();
+    let address = u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap();
+    let parts = highwater_symbols::ModuleIdentity::of(&program).unwrap().segments;
+    let parts: String = parts.iter().map(|(at, size)| format!(" {at:x} {size:x}")).collect();
+    let path = program.to_str().unwrap();
+    place.write(
+        "in/heaptrack.out",
+        format!(
+            "v 10400 3\nx {:x} {path}\nX ./outside\nI 1000 10\nm 1 -\nm 1 x 0{parts}\nt {:x} 0\n+ 20 1 7000\nc 3\n",
+            path.len(),
+            address + 5
+        ),
+    );
+    let own = place.highwater("report in/heaptrack.out");
+    assert!(own.stdout.contains("outside_maker"), "{own:?}");
+    let (is_error, text) = ask_below(&place, "report", &json!({ "file": "heaptrack.out" }));
+    assert!(!is_error && !text.contains("outside_maker"), "{text}");
+    assert!(!place.file("cache").exists());
+}
+
+#[test]
+fn files_beside_an_image_are_not_read_where_links_lead_outside() {
+    let place = Place::new();
+    std::fs::create_dir(place.file("in")).unwrap();
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../image/tests/fixtures/motoko");
+    let image = std::fs::File::open(fixtures.join("ledger-1.img.zst")).unwrap();
+    place.write("in/x.img", zstd::decode_all(image).unwrap());
+    std::fs::rename(place.module("ledger"), place.file("in/secret.wasm")).unwrap();
+    place.write("secret.json", r#"{"version":1,"module":{"name":"secret.wasm"},"calls":["open(100)"]}"#);
+    let sidecar = place.file("in/x.img.json");
+    std::os::unix::fs::symlink("../secret.json", &sidecar).unwrap();
+    let (_, text) = ask_below(&place, "open", &json!({ "file": "x.img" }));
+    assert!(!text.contains("secret"), "{text}");
+    // The same file in the folder is read.
+    std::fs::remove_file(&sidecar).unwrap();
+    std::fs::rename(place.file("secret.json"), &sidecar).unwrap();
+    let (_, text) = ask_below(&place, "open", &json!({ "file": "x.img" }));
+    assert!(text.contains("secret"), "{text}");
+}
+
+#[test]
+fn a_recorded_program_has_the_environment_of_the_server() {
+    let place = Place::new();
+    let script = "echo \"below=${HIGHWATER_ONLY_BELOW-none} servers=$DEBUGINFOD_URLS\"";
+    let wanted = json!({ "program": "sh", "arguments": ["-c", script], "output": "sh.hw" });
+    let mut command = place.command(["mcp", ".", "--allow-record"]);
+    command.env("DEBUGINFOD_URLS", "http://127.0.0.1:1").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    writeln!(child.stdin.take().unwrap(), "{}", call(1, "record", &wanted)).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let reply = String::from_utf8(output.stdout).unwrap();
+    assert!(reply.contains("below=none servers=http://127.0.0.1:1"), "{reply}");
 }
 
 #[test]

@@ -59,6 +59,7 @@
 //! Unsafe code is in `image.rs` (a prefetch) and `large.rs` (advice for large pages).
 #![deny(unsafe_code)]
 
+mod beside;
 mod bitmap;
 pub mod canister;
 mod chunks;
@@ -85,6 +86,7 @@ mod survey;
 mod view;
 pub mod wasm;
 
+pub use beside::open_beside_with;
 pub use bitmap::Bitmap;
 pub use chunks::{ChunkFigures, ChunkSizeClass};
 pub use compare::{

@@ -5,6 +5,7 @@
 //!  a snapshot folder     D/wasm_memory.bin   D/metadata.json   D/stable_memory.bin   D/wasm_module.bin
 //! ```
 
+use crate::beside;
 use crate::canister::{FolderError, SnapshotFolder};
 use crate::sidecar::Sidecar;
 use crate::wasm::WasmModule;
@@ -37,12 +38,12 @@ impl ImageParts {
         let given = module.map(|module| Ok((module.to_owned(), read_module(module)?))).transpose()?;
         let found = given.or_else(|| {
             let name = Path::new(sidecar.module_name.as_deref()?).file_name()?;
-            let beside = Some(path.with_file_name(name)).filter(|module| module.is_file())?;
+            let beside = Some(path.with_file_name(name)).filter(|module| beside::is_file(module))?;
             let module = read_module(&beside).ok()?;
             Some((beside, module))
         });
         let (module_path, module) = found.unzip();
-        let stable = Some(Sidecar::stable_path_of(path)).filter(|stable| stable.is_file());
+        let stable = Some(Sidecar::stable_path_of(path)).filter(|stable| beside::is_file(stable));
         Ok(Self { memory: path.to_owned(), stable, module_path, module, sidecar, folder: None })
     }
 
@@ -70,6 +71,6 @@ impl ImageParts {
 }
 
 fn read_module(path: &Path) -> Result<WasmModule, FolderError> {
-    let bytes = std::fs::read(path).map_err(|error| FolderError::Unreadable(path.to_owned(), error))?;
+    let bytes = beside::read(path).map_err(|error| FolderError::Unreadable(path.to_owned(), error))?;
     WasmModule::parse(&bytes).map_err(|error| FolderError::Module(path.to_owned(), error))
 }

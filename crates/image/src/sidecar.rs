@@ -1,6 +1,7 @@
 //! The sidecar of an image: the file `x.img.json` beside `x.img`, with the facts that the image's bytes do not contain. The program that takes an image writes
 //! it; lenses and the host read it.
 
+use crate::beside;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io;
@@ -100,12 +101,12 @@ impl Sidecar {
     /// Reads the sidecar of an image. All members must be there.
     pub fn read(image: &Path) -> Result<Self, SidecarError> {
         let path = Self::path_of(image);
-        let text = match std::fs::read_to_string(&path) {
+        let text = match beside::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(SidecarError::NotThere(path)),
             Err(error) => return Err(SidecarError::Unreadable(path, error)),
         };
-        match serde_json::from_str(&text) {
+        match serde_json::from_slice(&text) {
             Ok(document) => Self::from_json(&document).map_err(|fault| SidecarError::Incomplete(path, fault)),
             Err(error) => Err(SidecarError::NotJson(path, error)),
         }
@@ -113,7 +114,7 @@ impl Sidecar {
 
     /// Reads what there is of an image's sidecar; nothing if there is none, or it is not JSON.
     pub fn read_lossy(image: &Path) -> Self {
-        let text = std::fs::read(Self::path_of(image)).unwrap_or_default();
+        let text = beside::read(&Self::path_of(image)).unwrap_or_default();
         serde_json::from_slice(&text).map(|document| Self::from_json_lossy(&document)).unwrap_or_default()
     }
 

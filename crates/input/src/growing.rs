@@ -5,7 +5,7 @@
 
 use highwater_model::{FrameId, StringId, When};
 use highwater_store::Recording;
-use highwater_symbols::{DebuginfodServers, Symbolizer, add_type_facts, resolve_frames};
+use highwater_symbols::{DebuginfodServers, Symbolizer, add_type_facts, is_lookup_forbidden, resolve_frames};
 use std::sync::{Mutex, PoisonError};
 
 /// A file that grows is read every few seconds. Modules stay open between two readings.
@@ -15,7 +15,11 @@ static SYMBOLIZER: Mutex<Option<Symbolizer>> = Mutex::new(None);
 ///
 /// A file may name any path. So names are looked for only if the recording was made on this machine, and only in modules with a build id.
 pub fn with_names(recording: Recording) -> Recording {
-    if recording.stats().complete || recording.is_snapshot() || recording.source().host != this_host() {
+    if is_lookup_forbidden()
+        || recording.stats().complete
+        || recording.is_snapshot()
+        || recording.source().host != this_host()
+    {
         return recording;
     }
     let stacks = &recording.catalog().stacks;

@@ -115,7 +115,9 @@ pub use rss::{
 pub use short_name::{short_name, short_name_with_arguments};
 pub use sink::EventSink;
 pub use sites::Sites;
-pub use snapshot::{AddressSpace, ENDED_EARLY, Snapshot, Source, SourceKind, grouped, program_name};
+pub use snapshot::{
+    AddressSpace, ENDED_EARLY, Snapshot, Source, SourceKind, grouped, program_name, without_cargo_hash,
+};
 pub use spacing::SampleSpacing;
 pub use stack_numbers::{StackNumbers, TooManyCalls, Trie};
 pub use stacks::{ColumnRange, Frame, Module, Resolution, StackNode, StackTable};

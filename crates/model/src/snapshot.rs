@@ -110,6 +110,21 @@ pub fn program_name(called: Option<&str>, executable: &str) -> String {
     if name.is_empty() { file_name(executable) } else { name }
 }
 
+/// A program's name without the hash that cargo adds to the executables of tests and benchmarks. It changes with the code and with the compiler, so it is no
+/// part of the name by which two runs are compared.
+///
+/// ```
+/// # use highwater_model::without_cargo_hash;
+/// assert_eq!(without_cargo_hash("index-0123456789abcdef"), "index");
+/// assert_eq!(without_cargo_hash("index-0123456789ABCDEF"), "index-0123456789ABCDEF");
+/// assert_eq!(without_cargo_hash("python3-config"), "python3-config");
+/// assert_eq!(without_cargo_hash("-0123456789abcdef"), "-0123456789abcdef");
+/// ```
+pub fn without_cargo_hash(name: &str) -> &str {
+    let is_hash = |text: &str| text.len() == 16 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    name.rsplit_once('-').filter(|(name, hash)| !name.is_empty() && is_hash(hash)).map_or(name, |(name, _)| name)
+}
+
 /// A number with thousands separators: `1,204`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();

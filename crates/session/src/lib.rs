@@ -32,4 +32,4 @@ pub use provided::Used;
 pub use session_memory::{Refused, SessionMemory, wake_writer};
 pub use socket::{SOCKET_VARIABLE, default_socket, socket_by};
 pub use stamps::{Stamps, monotonic_ns};
-pub use unrecorded::{Reason, UnrecordedPrograms, reason_in_words};
+pub use unrecorded::{Reason, UnrecordedPrograms, names_in_sentence, reason_in_words};

@@ -81,6 +81,12 @@ impl UnrecordedPrograms {
         self.groups.values().map(|group| group.count).sum()
     }
 
+    /// The names, as far as they are known.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let names = self.groups.values().flat_map(|group| group.names.keys());
+        names.map(String::as_str).filter(|name| !name.is_empty())
+    }
+
     /// A sentence for each reason, the most frequent first: `3 children not recorded: AddressSanitizer (test_a, test_b)`.
     pub fn sentences(&self) -> Vec<String> {
         let mut groups: Vec<(&Reason, &UnrecordedGroup)> =
@@ -88,6 +94,15 @@ impl UnrecordedPrograms {
         groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.count));
         groups.into_iter().map(|(&reason, group)| group.sentence(reason)).collect()
     }
+}
+
+/// The names in one of the [sentences](UnrecordedPrograms::sentences) that recordings keep; `None` if it is another sentence. More may have run than are named.
+pub fn names_in_sentence(sentence: &str) -> Option<Vec<&str>> {
+    let (count, rest) = sentence.split_once(' ')?;
+    let rest = rest.strip_prefix("child ").or_else(|| rest.strip_prefix("children "))?;
+    let rest = rest.strip_prefix("not recorded: ").filter(|_| count.parse::<u64>().is_ok())?;
+    let names = rest.strip_suffix(')').and_then(|rest| rest.split_once(" (")).map(|(_, names)| names.split(", "));
+    Some(names.into_iter().flatten().filter(|name| *name != "…").collect())
 }
 
 impl UnrecordedGroup {
@@ -124,5 +139,10 @@ mod tests {
             "2 children not recorded: statically linked (hugo)",
         ];
         assert_eq!(other.sentences(), expected);
+        assert_eq!(other.names().collect::<Vec<_>>(), ["hugo", "a", "b", "c", "d"]);
+        assert_eq!(names_in_sentence(expected[0]), Some(vec!["b", "a", "c"]));
+        assert_eq!(names_in_sentence(expected[1]), Some(vec!["hugo"]));
+        assert_eq!(names_in_sentence("1 child not recorded: statically linked"), Some(vec![]));
+        assert_eq!(names_in_sentence("the recording ended before the program did"), None);
     }
 }

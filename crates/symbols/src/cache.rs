@@ -25,8 +25,11 @@ const LONGEST_FILE: u64 = 8 << 20;
 /// If all files together are larger than this, the oldest ones are removed.
 const MOST_BYTES: u64 = 128 << 20;
 
-/// The folder of the user's files: `$XDG_CACHE_HOME/highwater/names`.
+/// The folder of the user's files: `$XDG_CACHE_HOME/highwater/names`; `None` if there is none, or no names may be looked for.
 pub(crate) fn users_folder() -> Option<PathBuf> {
+    if crate::is_lookup_forbidden() {
+        return None;
+    }
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")))?;
     Some(cache.join("highwater/names"))

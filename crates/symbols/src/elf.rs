@@ -66,6 +66,9 @@ pub(crate) struct SupplementaryLink {
 
 impl ElfImage {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        if crate::is_lookup_forbidden() {
+            return Err(io::Error::other("no files are opened for names"));
+        }
         // Other kinds of files (a pipe, a terminal) could block the reader.
         if !std::fs::metadata(path)?.is_file() {
             return Err(io::Error::other("not a regular file"));

@@ -58,6 +58,7 @@ mod error;
 mod file_parts;
 #[cfg(feature = "names")]
 mod function_entry;
+mod lookup;
 #[cfg(feature = "names")]
 mod made_type;
 #[cfg(feature = "names")]
@@ -93,6 +94,7 @@ pub use demangle::demangle;
 pub use elf::{ModuleIdentity, build_id_of};
 #[cfg(feature = "names")]
 pub use error::SymbolError;
+pub use lookup::{forbid_lookup, is_lookup_forbidden};
 #[cfg(feature = "names")]
 pub use module::{ModuleSymbols, SourceFrame, TypeSize};
 #[cfg(feature = "names")]

@@ -5,48 +5,68 @@ use super::text::{figure, sentence, what};
 use super::{JudgedLimit, JudgedProcess, Limits, Verdict};
 use crate::print::bytes::counted;
 use crate::print::text::printable;
+use highwater_model::{Source, rfc3339};
 use highwater_query::budget::{BudgetUnit, Outcome};
 use rustc_hash::{FxHashMap, FxHasher};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::hash::{Hash, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+/// `2023-11-14T22:13:20`, without the rest: as the Java tools that made the format write it.
+const SECONDS_OF_RFC3339: usize = 19;
+
+/// The most annotations of a kind that GitHub shows of one step.
+const MOST_ANNOTATIONS: usize = 10;
 
 /// What a check of a file itself found: the file, and why it is not sound.
 pub struct FileVerdict<'a> {
     /// The file.
     pub path: &'a Path,
-    /// What is wrong with it, one line each; empty if it is sound.
-    pub problems: Vec<String>,
+    /// What its recording says of the program.
+    pub source: &'a Source,
+    /// What is wrong with it, one line each; empty if it is sound. `None` if that was not checked.
+    pub problems: Option<Vec<String>>,
 }
 
-/// A place in the sources of the project: a path relative to the current folder, and a line.
-struct Place {
+/// A line of the project's sources: a path relative to the current folder, and a number.
+struct SourceLocation {
     path: String,
     line: u32,
 }
 
+/// A path as services have it: relative to the current folder. Of a file elsewhere only the name is of any use to them.
+fn relative_path(path: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    let inside = path.strip_prefix(&here).unwrap_or(path);
+    let is_inside = inside.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    let shown = if is_inside { inside } else { Path::new(path.file_name().unwrap_or_default()) };
+    let parts = shown.components().filter(|part| *part != Component::CurDir);
+    parts.collect::<PathBuf>().display().to_string()
+}
+
 /// Where the first site of a limit is, if that is a file of the project.
-fn place_of(one: &JudgedLimit) -> Option<Place> {
+fn source_location(one: &JudgedLimit) -> Option<SourceLocation> {
     let frame = one.checked.sites.first()?.frame.as_ref()?;
     let here = std::env::current_dir().ok()?;
     let file = PathBuf::from(frame.file.as_ref()?);
     let relative = if file.is_absolute() { file.strip_prefix(&here).ok()?.to_owned() } else { file };
     let is_inside = here.join(&relative).is_file() && !relative.components().any(|part| part.as_os_str() == "..");
     let path = relative.to_str().filter(|_| is_inside)?.to_owned();
-    Some(Place { path, line: frame.line.filter(|line| *line > 0).unwrap_or(1) })
+    Some(SourceLocation { path, line: frame.line.filter(|line| *line > 0).unwrap_or(1) })
 }
 
 /// The whole story of a limit that is not kept, in several lines.
 fn story(process: &JudgedProcess, one: &JudgedLimit) -> String {
     let mut text = format!("{}: {}", process.name(), sentence(&one.checked));
     for site in &one.checked.sites {
-        let place = site.frame.as_ref().and_then(|frame| {
+        let location = site.frame.as_ref().and_then(|frame| {
             let file = frame.file.as_ref()?;
             Some(frame.line.map_or_else(|| format!("  {file}"), |line| format!("  {file}:{line}")))
         });
         let unit = if one.checked.unit == BudgetUnit::Bytes { BudgetUnit::Bytes } else { BudgetUnit::Blocks };
-        let _ = write!(text, "\n{}  {}{}", figure(unit, site.figure), site.key, place.unwrap_or_default());
+        let _ = write!(text, "\n{}  {}{}", figure(unit, site.figure), site.key, location.unwrap_or_default());
     }
     if one.checked.why.is_none() {
         let _ = write!(text, "\n{}", process.view(&one.checked));
@@ -82,9 +102,10 @@ fn numbered(used: &mut FxHashMap<String, usize>, name: &str) -> String {
 fn test_case(class: &str, name: &str, outcome: Option<(&str, String, String)>) -> String {
     let (class, name) = (xml(class), xml(name));
     let outcome = outcome.map_or_else(String::new, |(tag, message, story)| {
-        format!("\n      <{tag} message=\"{}\">{}</{tag}>\n    ", xml(&message), xml(&story))
+        format!("\n      <{tag} type=\"highwater\" message=\"{}\">{}</{tag}>\n    ", xml(&message), xml(&story))
     });
-    format!("    <testcase classname=\"{class}\" name=\"{name}\">{outcome}</testcase>\n")
+    // All limits are measured together: single ones have no times.
+    format!("    <testcase classname=\"{class}\" name=\"{name}\" time=\"0\">{outcome}</testcase>\n")
 }
 
 /// A suite of test cases, with the number of its tests, failures and errors.
@@ -103,12 +124,17 @@ impl Suite {
         self.cases.push_str(&test_case(class, name, outcome));
     }
 
-    fn render(&self, name: &str, output: &str) -> String {
+    /// The suite of a process. Strict readers want its times and its machine.
+    fn render(&self, name: &str, source: &Source, output: &str) -> String {
         let [tests, failures, errors] = self.counts;
+        let began = rfc3339(source.start_unix_ns);
+        let began = began.get(..SECONDS_OF_RFC3339).unwrap_or(&began);
+        let host = xml(if source.host.is_empty() { "localhost" } else { &source.host });
+        let time = Duration::from_nanos(source.duration.0).as_secs_f64();
         let (name, output) = (xml(name), xml(output));
         let output = if output.is_empty() { output } else { format!("    <system-out>{output}</system-out>\n") };
         format!(
-            "  <testsuite name=\"{name}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\">\n{}{output}  </testsuite>\n",
+            "  <testsuite name=\"{name}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"0\" time=\"{time:.3}\" timestamp=\"{began}\" hostname=\"{host}\">\n{}{output}  </testsuite>\n",
             self.cases
         )
     }
@@ -117,8 +143,10 @@ impl Suite {
 /// JUnit's XML: a suite for each process, a test case for each limit. Names stay the same from run to run: they have no process ids and no figures.
 pub fn junit(file: &FileVerdict<'_>, verdict: Option<&Verdict>) -> String {
     let mut own = Suite::default();
-    let problem = file.problems.first().map(|first| ("failure", first.clone(), file.problems.join("\n")));
-    own.add("highwater", "the file is sound", problem);
+    if let Some(problems) = &file.problems {
+        let problem = problems.first().map(|first| ("failure", first.clone(), problems.join("\n")));
+        own.add("highwater", "the file is sound", problem);
+    }
     let mut suites = Vec::new();
     let mut output = String::new();
     if let Some(verdict) = verdict {
@@ -126,7 +154,8 @@ pub fn junit(file: &FileVerdict<'_>, verdict: Option<&Verdict>) -> String {
         let missing = lines.first().map(|first| ("error", first.clone(), lines.join("\n")));
         own.add("highwater", "everything with a limit is recorded", missing);
         let unused = verdict.unused().map(|one| format!("unused suppression: {}", one.suppression));
-        output = verdict.taken().chain(unused).collect::<Vec<_>>().join("\n");
+        let not_judged = verdict.not_judged.iter().map(|one| format!("not judged: {one}"));
+        output = verdict.taken().chain(unused).chain(not_judged).collect::<Vec<_>>().join("\n");
         let mut programs = FxHashMap::default();
         for process in &verdict.processes {
             let program = numbered(&mut programs, &process.program);
@@ -140,13 +169,13 @@ pub fn junit(file: &FileVerdict<'_>, verdict: Option<&Verdict>) -> String {
                 let outcome = tag.map(|tag| (tag, sentence(&one.checked), story(process, one)));
                 suite.add(&format!("highwater.{program}"), &numbered(&mut names, &what(&one.checked)), outcome);
             }
-            suites.push((program, suite));
+            suites.push((program, &process.source, suite));
         }
     }
     let path = file.path.display().to_string();
-    let mut text = own.render(&path, &output);
-    suites.iter().for_each(|(name, suite)| text.push_str(&suite.render(name, "")));
-    let sum = |kind: usize| own.counts[kind] + suites.iter().map(|(_, suite)| suite.counts[kind]).sum::<usize>();
+    let mut text = own.render(&path, file.source, &output);
+    suites.iter().for_each(|(name, source, suite)| text.push_str(&suite.render(name, source, "")));
+    let sum = |kind: usize| own.counts[kind] + suites.iter().map(|(.., suite)| suite.counts[kind]).sum::<usize>();
     let (tests, failures, errors) = (sum(0), sum(1), sum(2));
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"highwater\" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\">\n{text}</testsuites>\n"
@@ -159,34 +188,51 @@ fn escaped(text: &str, is_property: bool) -> String {
     if is_property { text.replace(':', "%3A").replace(',', "%2C") } else { text }
 }
 
-/// Annotations of GitHub Actions: one line for each limit that is not kept.
+/// An error of GitHub Actions.
+struct Annotation {
+    location: Option<SourceLocation>,
+    title: String,
+    text: String,
+}
+
+impl Annotation {
+    fn render(&self) -> String {
+        let location = self.location.as_ref();
+        let location = location.map(|one| format!("file={},line={},", escaped(&one.path, true), one.line));
+        let (title, text) = (escaped(&self.title, true), escaped(&self.text, false));
+        format!("::error {}title={}::{}\n", location.unwrap_or_default(), printable(&title), printable(&text))
+    }
+}
+
+/// Annotations of GitHub Actions: one for each limit that is not kept. GitHub shows ten errors of a step, so the tenth has all that remain.
 pub fn github(file: &FileVerdict<'_>, verdict: Option<&Verdict>) -> String {
-    let mut lines = String::new();
-    for problem in &file.problems {
-        let text = format!("{}: {}", file.path.display(), printable(problem));
-        let _ = writeln!(lines, "::error title={}::{}", escaped("highwater check", true), escaped(&text, false));
+    let mut errors = Vec::new();
+    for problem in file.problems.iter().flatten() {
+        let text = format!("{}: {problem}", file.path.display());
+        errors.push(Annotation { location: None, title: "highwater check".to_owned(), text });
     }
+    for (process, one) in verdict.iter().flat_map(|verdict| verdict.failed()) {
+        let title = format!("highwater: {}", what(&one.checked));
+        errors.push(Annotation { location: source_location(one), title, text: story(process, one) });
+    }
+    for one in verdict.iter().flat_map(|verdict| &verdict.incomplete) {
+        let title = "highwater: incomplete".to_owned();
+        errors.push(Annotation { location: None, title, text: one.sentence() });
+    }
+    if errors.len() > MOST_ANNOTATIONS {
+        let rest = errors.split_off(MOST_ANNOTATIONS - 1);
+        let title = format!("highwater: {} more problems", rest.len());
+        let texts: Vec<&str> = rest.iter().map(|one| one.text.as_str()).collect();
+        errors.push(Annotation { location: None, title, text: texts.join("\n\n") });
+    }
+    let mut lines: String = errors.iter().map(Annotation::render).collect();
     let Some(verdict) = verdict else { return lines };
-    for (process, one) in verdict.failed() {
-        let place = place_of(one);
-        let place = place.map(|place| format!("file={},line={},", escaped(&place.path, true), place.line));
-        let title = escaped(&format!("highwater: {}", what(&one.checked)), true);
-        let text = escaped(&story(process, one), false);
-        let _ =
-            writeln!(lines, "::error {}title={}::{}", place.unwrap_or_default(), printable(&title), printable(&text));
-    }
-    for one in &verdict.incomplete {
-        let (title, text) = (escaped("highwater: incomplete", true), escaped(&one.sentence(), false));
-        let _ = writeln!(lines, "::error title={title}::{}", printable(&text));
-    }
-    // One annotation: GitHub shows ten of a kind.
-    let taken: Vec<String> = verdict.taken().collect();
-    if !taken.is_empty() {
-        let _ = writeln!(lines, "::notice title=highwater::{}", printable(&escaped(&taken.join("\n"), false)));
-    }
-    for one in verdict.unused() {
-        let text = printable(&format!("unused suppression: {}", one.suppression));
-        let _ = writeln!(lines, "::warning title=highwater::{}", escaped(&text, false));
+    let taken = verdict.taken().collect();
+    let not_judged = verdict.not_judged.iter().map(|one| format!("not judged: {one}")).collect();
+    let unused = verdict.unused().map(|one| format!("unused suppression: {}", one.suppression)).collect();
+    let all: [(&str, Vec<String>); 3] = [("notice", taken), ("warning", not_judged), ("warning", unused)];
+    for (kind, texts) in all.iter().filter(|(_, texts)| !texts.is_empty()) {
+        let _ = writeln!(lines, "::{kind} title=highwater::{}", printable(&escaped(&texts.join("\n"), false)));
     }
     if verdict.is_kept() {
         let _ = writeln!(lines, "::notice title=highwater::{} kept", counted(verdict.all().count() as u64, "limit"));
@@ -194,27 +240,29 @@ pub fn github(file: &FileVerdict<'_>, verdict: Option<&Verdict>) -> String {
     lines
 }
 
-/// GitLab's code quality report: a list of problems, each with a place and a fingerprint that stays the same from run to run.
+/// GitLab's code quality report: a list of problems, each with a location and a fingerprint that stays the same from run to run.
 pub fn gitlab(file: &FileVerdict<'_>, verdict: Option<&Verdict>, limits: Option<&Limits>) -> Value {
     let mut seen: FxHashMap<u64, u64> = FxHashMap::default();
-    let mut entry = |name: &str, identity: &str, text: String, place: Option<Place>, other: &Path| {
+    let mut entry = |name: &str, identity: &str, text: String, location: Option<SourceLocation>, other: &Path| {
         let mut hasher = FxHasher::default();
         (name, identity).hash(&mut hasher);
         let hash = hasher.finish();
         // Two processes of one program may break the same limit.
         let again = seen.entry(hash).and_modify(|again| *again += 1).or_default();
-        let (path, line) = place.map_or_else(|| (other.display().to_string(), 1), |place| (place.path, place.line));
+        let (path, line) = location.map_or_else(|| (relative_path(other), 1), |one| (one.path, one.line));
         json!({
             "description": text,
             "check_name": name,
             "fingerprint": format!("{hash:016x}{again:016x}"),
-            "severity": "major",
+            "severity": if name == "highwater/not-judged" { "info" } else { "major" },
             "location": {"path": path, "lines": {"begin": line}},
         })
     };
     let mut entries: Vec<Value> = Vec::new();
-    for problem in &file.problems {
-        entries.push(entry("highwater/sound", problem, problem.clone(), None, file.path));
+    for problem in file.problems.iter().flatten() {
+        // Its kind alone: the rest has offsets and numbers, which another run moves.
+        let kind = problem.split(':').next().unwrap_or_default().trim_start_matches(|one: char| one.is_ascii_digit());
+        entries.push(entry("highwater/sound", kind.trim(), problem.clone(), None, file.path));
     }
     let of_budget = limits.and_then(|limits| limits.path.as_deref());
     for one in verdict.iter().flat_map(|verdict| &verdict.incomplete) {
@@ -226,7 +274,12 @@ pub fn gitlab(file: &FileVerdict<'_>, verdict: Option<&Verdict>, limits: Option<
         let site = one.checked.sites.first().map(|site| site.key.as_str()).unwrap_or_default();
         let identity = format!("{}\n{}\n{site}", process.program, one.checked.part);
         let other = of_budget.unwrap_or(&process.path);
-        entries.push(entry(&name, &identity, story(process, one), place_of(one), other));
+        entries.push(entry(&name, &identity, story(process, one), source_location(one), other));
+    }
+    for one in verdict.iter().flat_map(|verdict| &verdict.not_judged) {
+        let identity: String = one.chars().filter(|letter| !letter.is_ascii_digit()).collect();
+        let other = of_budget.unwrap_or(file.path);
+        entries.push(entry("highwater/not-judged", &identity, format!("not judged: {one}"), None, other));
     }
     entries.into()
 }
@@ -234,6 +287,19 @@ pub fn gitlab(file: &FileVerdict<'_>, verdict: Option<&Verdict>, limits: Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_are_relative() {
+        let here = std::env::current_dir().unwrap();
+        for (path, shown) in [
+            (here.join("a/b.hw"), "a/b.hw"),
+            ("./a/b.hw".into(), "a/b.hw"),
+            ("/elsewhere/b.hw".into(), "b.hw"),
+            ("../b.hw".into(), "b.hw"),
+        ] {
+            assert_eq!(relative_path(&path), shown);
+        }
+    }
 
     #[test]
     fn texts_are_escaped_as_their_formats_say() {

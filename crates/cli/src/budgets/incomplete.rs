@@ -41,6 +41,11 @@ impl Incomplete {
         Self { program: name.to_owned(), path: None, why }
     }
 
+    /// A program that cannot be judged, or not compared.
+    pub fn not_compared(name: &str, why: String) -> Self {
+        Self { program: name.to_owned(), path: None, why }
+    }
+
     /// The whole sentence.
     pub fn sentence(&self) -> String {
         match &self.path {

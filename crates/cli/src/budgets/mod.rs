@@ -1,8 +1,13 @@
 //! Budgets on the command line: the options that `check` and `record` share, and the verdict on a program and its children.
 
+mod baseline;
 pub mod ci;
 pub mod incomplete;
 pub mod text;
+mod verdict_file;
+
+pub use baseline::SMALL_CHILD;
+pub use verdict_file::{VerdictFile, VerdictFormat};
 
 use crate::failure::{Failure, reason};
 use crate::naming::NameArgs;
@@ -12,17 +17,20 @@ use crate::print::bytes::{bytes, counted};
 use crate::print::site_line::SiteLine;
 use crate::print::text::shell_word;
 use crate::process_files::recordings_of_children;
+use baseline::{ByProgram, MeasuredProcess};
 use clap::Args;
-use highwater_model::StackId;
+use highwater_model::{Catalog, Naming, Source, StackId, without_cargo_hash};
 use highwater_query::budget::{
     Allowance, BudgetFile, BudgetPart, CheckedLimit, ImpossibleLimit, LimitKind, MOST_BUDGET_BYTES, Outcome, PartSpan,
-    Suppressed, Suppressions, comparable, count_suppressed, judge, judge_against, parse_suppressions,
+    Suppressed, Suppressions, judge, parse_suppressions,
 };
 use highwater_query::{Filter, Query};
+use highwater_session::{UnrecordedPrograms, names_in_sentence};
 use incomplete::{Incomplete, missing_in};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
+use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -69,12 +77,19 @@ pub struct BudgetArgs {
     /// repeated
     #[arg(help_heading = LIMITS, long, value_name = "FILE")]
     suppressions: Vec<PathBuf>,
-    /// Compare with a recording of an earlier run: its peak, what is live at the end and what is allocated; several give a range
+    /// Compare with a recording of an earlier run: its peak, what is live at the end and what is allocated; several give a range. Of a folder, the recording
+    /// with the same file name
     #[arg(help_heading = LIMITS, long, value_name = "FILE")]
     baseline: Vec<PathBuf>,
-    /// By how much figures may exceed those of the baselines [default: +5%]
+    /// By how much figures may exceed those of the baselines: a share, and with +5%,64KiB,10 at least so many bytes and blocks [default: +5%]
     #[arg(help_heading = LIMITS, long, value_name = "SHARE", requires = "baseline")]
     allow: Option<Allowance>,
+    /// Also write the verdict to a file: text, json, junit, github or gitlab. In a folder, the file has the recording's name; '-' is standard output. May be repeated
+    #[arg(help_heading = LIMITS, long, value_name = "FORMAT=FILE")]
+    pub verdict: Vec<VerdictFile>,
+    /// Note here which programs ran: 'cargo highwater' judges several
+    #[arg(long, hide = true, value_name = "FILE")]
+    ran: Option<PathBuf>,
 }
 
 fn size(text: &str) -> Result<u64, ImpossibleLimit> {
@@ -102,18 +117,24 @@ pub struct Limits {
     suppressions: Suppressions,
     baselines: Vec<PathBuf>,
     allowance: Allowance,
+    /// Where the programs that ran are noted, if this is one of several that are judged together.
+    ran: Option<PathBuf>,
 }
 
 /// A process, judged.
 pub struct JudgedProcess {
     /// Its recording.
     pub path: PathBuf,
-    /// The program's name.
+    /// The program's name, without the hash that cargo adds.
     pub program: String,
     /// Its process id.
     pub pid: u64,
+    /// What its recording says of it.
+    pub source: Source,
     /// Its limits.
     pub checks: Vec<JudgedLimit>,
+    naming: Naming,
+    catalog: Arc<Catalog>,
 }
 
 /// A limit, judged.
@@ -146,12 +167,28 @@ pub struct Verdict {
     pub suppressed: Vec<Suppressed>,
     /// What the verdict does not cover; with any of it, the budget is not kept.
     pub incomplete: Vec<Incomplete>,
+    /// What it does not cover and need not: sentences.
+    pub not_judged: BTreeSet<String>,
+    /// The program itself.
+    pub source: Source,
+    /// The programs that ran.
+    ran: BTreeSet<String>,
+    /// The programs that have limits and did not run.
+    never_ran: Vec<String>,
+    /// The baselines that are recordings of the program.
+    baselines_used: BTreeSet<PathBuf>,
 }
 
 impl BudgetArgs {
     /// True if any limit is asked for.
     pub fn is_any(&self) -> bool {
         self.budget.is_some() || !self.baseline.is_empty() || self.limits().next().is_some()
+    }
+
+    /// The files that get the verdict. Those of an earlier run are removed: they would be taken for this one's.
+    pub fn verdict_files(&self) -> &[VerdictFile] {
+        self.verdict.iter().for_each(VerdictFile::remove_old);
+        &self.verdict
     }
 
     /// The limits of the options, in the order of [`LimitKind::ALL`].
@@ -200,6 +237,7 @@ impl BudgetArgs {
             limits.suppress(path)?;
         }
         limits.baselines.clone_from(&self.baseline);
+        limits.ran.clone_from(&self.ran);
         Ok(Some(limits))
     }
 
@@ -236,110 +274,145 @@ impl Limits {
         self.suppressions.add(all).map_err(|many| Failure::in_file(path, many))
     }
 
-    /// Judges the recording of a program, and those of its children.
-    pub fn judge(&self, path: &Path, names: &NameArgs) -> Result<Verdict, Failure> {
-        let mut suppressions = self.suppressions.clone();
-        let baselines = self.baselines(path, names)?;
+    /// Judges the recording of a program, and those of its children. The recorder knows which children it could not record; without it, recordings say so.
+    pub fn judge(
+        &self,
+        path: &Path,
+        names: &NameArgs,
+        unrecorded: Option<&UnrecordedPrograms>,
+    ) -> Result<Verdict, Failure> {
         let mut verdict = Verdict::default();
-        let mut programs = BTreeSet::new();
+        let mut suppressions = self.suppressions.clone();
+        let earlier = self.earlier_runs(path, names, &mut verdict)?;
+        let mut compared = ByProgram::new();
+        let mut noted = UnrecordedNotes::default();
         for path in [path.to_owned()].into_iter().chain(recordings_of_children(path)) {
             let opened = open::open(&path, OnDamage::Warn)?;
-            let process = self.judge_process(&opened, names, &baselines, &mut suppressions)?;
-            if !process.checks.is_empty() {
+            let process = self.judge_process(&opened, names, &mut suppressions)?;
+            if earlier.is_compared {
+                let figures = self.figures_of(&opened, names, &mut suppressions)?;
+                let position = verdict.processes.len();
+                baseline::add_process(
+                    &mut compared,
+                    MeasuredProcess { source: opened.source().clone(), figures, position },
+                );
+            }
+            suppressions.end_process();
+            if !process.checks.is_empty() || earlier.is_compared {
                 let missing = missing_in(&opened)?;
                 let lacks = |why| Incomplete::recording(&process.program, &path, why);
                 verdict.incomplete.extend(missing.into_iter().map(lacks));
             }
-            programs.insert(process.program.clone());
-            if !process.checks.is_empty() {
-                verdict.processes.push(process);
+            opened.source().notes.iter().for_each(|note| noted.add(note));
+            verdict.ran.insert(process.program.clone());
+            if verdict.processes.is_empty() {
+                verdict.source = opened.source().clone();
             }
+            verdict.processes.push(process);
         }
-        let ran: Vec<&str> = programs.iter().map(String::as_str).collect();
-        let never_ran = self.file.programs.keys().filter(|name| !programs.contains(*name));
-        verdict.incomplete.extend(never_ran.map(|name| Incomplete::program(name, &ran)));
+        if earlier.is_compared {
+            self.compare(&mut compared, earlier, &mut verdict)?;
+        }
+        unrecorded.into_iter().for_each(|all| noted = UnrecordedNotes::of(all));
+        self.note_unrecorded(&noted, &mut verdict);
+        let never_ran = |name: &&String| !verdict.ran.contains(*name) && !noted.names.contains(*name);
+        verdict.never_ran = self.file.programs.keys().filter(never_ran).cloned().collect();
+        // Of several programs, one of the others may have the name.
+        if self.ran.is_none() {
+            let ran: Vec<&str> = verdict.ran.iter().map(String::as_str).collect();
+            verdict.incomplete.extend(verdict.never_ran.iter().map(|name| Incomplete::program(name, &ran)));
+        }
+        verdict.processes.retain(|process| !process.checks.is_empty());
         verdict.leave_out_absent();
         verdict.suppressed = suppressions.taken().to_vec();
         Ok(verdict)
+    }
+
+    /// Names the programs that ran and were not recorded. A limit on one of them by name is not kept.
+    fn note_unrecorded(&self, noted: &UnrecordedNotes, verdict: &mut Verdict) {
+        for name in noted.names.iter().filter_map(|name| self.file.own_name(name)) {
+            let why = format!("the budget has limits for '{name}', and a process of this name was not recorded");
+            verdict.incomplete.push(Incomplete::not_compared(name, why));
+        }
+        verdict.not_judged.extend(noted.sentences.iter().cloned());
+    }
+
+    /// Writes which programs ran and which did not, for the one who started several of them: a kind and a name in each line.
+    pub fn write_ran(&self, verdict: &Verdict) -> Result<(), Failure> {
+        let Some(path) = &self.ran else { return Ok(()) };
+        let line = |kind: &str, name: &str| format!("{kind} {}\n", name.escape_debug());
+        let file = |kind: &str, path: &PathBuf| line(kind, &path.display().to_string());
+        let files = self.baselines.iter().filter(|path| !path.is_dir());
+        let (used, others): (Vec<_>, Vec<_>) = files.partition(|path| verdict.baselines_used.contains(*path));
+        let mut text: String = verdict.ran.iter().map(|name| line("ran", name)).collect();
+        text.extend(verdict.never_ran.iter().map(|name| line("absent", name)));
+        text.extend(used.into_iter().map(|path| file("used", path)));
+        text.extend(others.into_iter().map(|path| file("unused", path)));
+        let file = OpenOptions::new().append(true).open(path);
+        // In one call: programs may be judged at the same time.
+        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|error| Failure::writing_file(path, &error))
     }
 
     fn judge_process(
         &self,
         opened: &Opened,
         names: &NameArgs,
-        baselines: &BTreeMap<String, Vec<Query>>,
         suppressions: &mut Suppressions,
     ) -> Result<JudgedProcess, Failure> {
         let source = opened.source();
         let naming = names.of(opened)?;
-        let section = self.file.programs.contains_key(&source.program).then(|| source.program.clone());
+        let section = self.file.own_name(&source.program).map(str::to_owned);
         let of_file = self.file.of(&source.program);
         let parts: Vec<BudgetPart> = of_file.iter().chain(&self.parts).cloned().collect();
         let origin = |part: usize| match part.checked_sub(of_file.len()) {
             None => LimitOrigin::File { program: section.clone(), part },
             Some(part) => LimitOrigin::Options { part },
         };
-        let known: Vec<Query> = baselines.get(&source.program).into_iter().flatten().cloned().collect();
-        let known: Vec<Query> =
-            known.into_iter().filter(|known| comparable(source, known.history.source()).is_ok()).collect();
-        let checks = opened.ask_history(|history, work| {
-            let query = Query { naming: naming.clone(), ..Query::new(Arc::clone(history)) };
-            if parts.is_empty() && known.is_empty() {
-                return Ok(Vec::new());
-            }
-            count_suppressed(&query, suppressions, work)?;
-            let judged = judge(&query, &parts, suppressions, work)?.into_iter().enumerate();
-            let mut checks: Vec<_> = judged.map(|(part, checks)| (origin(part), checks)).collect();
-            let compared = judge_against(&query, &known, &self.filters, self.allowance, suppressions, work)?;
-            checks.push((LimitOrigin::Baseline, compared));
-            Ok(checks)
-        })?;
-        let judged = |origin: LimitOrigin, checked: CheckedLimit| JudgedLimit {
-            key: (origin, checked.limit),
-            lines: checked
-                .sites
-                .iter()
-                .map(|site| SiteLine::new(&naming, opened.catalog(), StackId(site.id), ""))
-                .collect(),
-            checked,
+        let checks = match parts.is_empty() {
+            true => Vec::new(),
+            false => opened.ask_history(|history, work| {
+                let query = Query { naming: naming.clone(), ..Query::new(Arc::clone(history)) };
+                judge(&query, &parts, suppressions, work)
+            })?,
         };
-        Ok(JudgedProcess {
+        let mut process = JudgedProcess {
             path: opened.path().to_owned(),
-            program: source.program.clone(),
+            program: section.clone().unwrap_or_else(|| without_cargo_hash(&source.program).to_owned()),
             pid: if (source.pid as i64) < 0 { 0 } else { source.pid },
-            checks: checks
-                .into_iter()
-                .flat_map(|(origin, checks)| checks.into_iter().map(move |checked| (origin.clone(), checked)))
-                .map(|(origin, checked)| judged(origin, checked))
-                .collect(),
-        })
+            source: source.clone(),
+            checks: Vec::new(),
+            naming,
+            catalog: Arc::clone(opened.catalog()),
+        };
+        for (part, checks) in checks.into_iter().enumerate() {
+            for checked in checks {
+                let (key, lines) = ((origin(part), checked.limit), process.lines_of(&checked));
+                process.checks.push(JudgedLimit { key, lines, checked });
+            }
+        }
+        Ok(process)
+    }
+}
+
+/// What recordings, or the recorder, say of programs that were not recorded.
+#[derive(Default)]
+struct UnrecordedNotes {
+    sentences: BTreeSet<String>,
+    names: BTreeSet<String>,
+}
+
+impl UnrecordedNotes {
+    fn of(all: &UnrecordedPrograms) -> Self {
+        let names = all.names().map(|name| without_cargo_hash(name).to_owned());
+        Self { sentences: all.sentences().into_iter().collect(), names: names.collect() }
     }
 
-    /// The earlier runs by program; a baseline that cannot be compared is refused.
-    fn baselines(&self, path: &Path, names: &NameArgs) -> Result<BTreeMap<String, Vec<Query>>, Failure> {
-        let mut found: BTreeMap<String, Vec<Query>> = BTreeMap::new();
-        if self.baselines.is_empty() {
-            return Ok(found);
+    fn add(&mut self, note: &str) {
+        if let Some(names) = names_in_sentence(note) {
+            self.sentences.insert(note.to_owned());
+            self.names.extend(names.into_iter().map(|name| without_cargo_hash(name).to_owned()));
         }
-        let own = open::open(path, OnDamage::Warn)?;
-        for baseline in &self.baselines {
-            let main = open::open(baseline, OnDamage::Warn)?;
-            comparable(own.source(), main.source()).map_err(|why| {
-                Failure::in_file(baseline, format_args!("cannot be the baseline of {}: {why}", path.display()))
-            })?;
-            let children = recordings_of_children(baseline).into_iter().map(|child| open::open(&child, OnDamage::Warn));
-            for opened in [Ok(main)].into_iter().chain(children) {
-                let opened = opened?;
-                if let Some(missing) = missing_in(&opened)?.first() {
-                    let line = format_args!("cannot be a baseline: {missing}");
-                    return Err(Failure::in_file(opened.path(), line));
-                }
-                let naming = names.of(&opened)?;
-                let query = Query { naming, ..Query::new(Arc::clone(opened.history()?)) };
-                found.entry(opened.source().program.clone()).or_default().push(query);
-            }
-        }
-        Ok(found)
     }
 }
 
@@ -419,11 +492,17 @@ impl Verdict {
             "processes": processes,
             "suppressed": self.suppressed,
             "incomplete": self.incomplete.iter().map(Incomplete::document).collect::<Vec<_>>(),
+            "not_judged": self.not_judged,
         })
     }
 }
 
 impl JudgedProcess {
+    /// The sites of a figure as lines for people.
+    fn lines_of(&self, checked: &CheckedLimit) -> Vec<SiteLine> {
+        checked.sites.iter().map(|site| SiteLine::new(&self.naming, &self.catalog, StackId(site.id), "")).collect()
+    }
+
     /// The command that shows a figure.
     pub fn view(&self, checked: &CheckedLimit) -> String {
         let shown = &checked.shown;

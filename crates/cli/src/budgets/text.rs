@@ -5,7 +5,7 @@ use crate::print::bytes::{bytes, count, counted};
 use crate::print::colour::{Paint, Style};
 use crate::print::table::{Align, Cell, Table};
 use crate::print::text::printable;
-use highwater_query::budget::{BudgetUnit, CheckedLimit, Outcome};
+use highwater_query::budget::{BudgetUnit, CheckedLimit, LimitKind, Outcome};
 
 /// The columns of a site's line where there is no terminal.
 const SITE_COLUMNS: usize = 100;
@@ -46,8 +46,18 @@ pub fn sentence(checked: &CheckedLimit) -> String {
             true => format!("; {runs} had {most}"),
             false => format!("; {runs} had {least} to {most}"),
         });
+        text.push_str(&of_processes(checked));
     }
     text
+}
+
+/// How the figures of several processes of one name are one.
+fn of_processes(checked: &CheckedLimit) -> String {
+    match (checked.processes, checked.limit) {
+        (None, _) => String::new(),
+        (Some(processes), LimitKind::Peak) => format!(", the largest of {} processes", count(processes as u64)),
+        (Some(processes), _) => format!(", {} processes together", count(processes as u64)),
+    }
 }
 
 /// The verdict as text.
@@ -68,6 +78,13 @@ pub fn render(verdict: &Verdict, paint: Paint, width: Option<usize>) -> String {
         let mark = paint.paint(Style::Yellow, "unused suppression:");
         text.push_str(&format!("{mark} {}\n", printable(&one.suppression)));
     }
+    if !verdict.not_judged.is_empty() {
+        text.push('\n');
+    }
+    for one in &verdict.not_judged {
+        let mark = paint.paint(Style::Yellow, "not judged:");
+        text.push_str(&format!("{mark} {}\n", printable(one)));
+    }
     if !verdict.incomplete.is_empty() {
         text.push('\n');
     }
@@ -76,11 +93,12 @@ pub fn render(verdict: &Verdict, paint: Paint, width: Option<usize>) -> String {
         text.push_str(&format!("{mark} {}\n", printable(&one.sentence())));
     }
     let (all, failed) = (verdict.all().count() as u64, verdict.failed().count() as u64);
+    let of_judged = if verdict.not_judged.is_empty() { "" } else { " by what was judged" };
     let line = match (all, failed, verdict.incomplete.is_empty()) {
         (0, ..) => "No limit was checked.".to_owned(),
         (_, 0, false) => "The limits are kept by what was recorded, but that is incomplete.".to_owned(),
-        (1, 0, true) => "The limit is kept.".to_owned(),
-        (_, 0, true) => format!("All {} limits are kept.", count(all)),
+        (1, 0, true) => format!("The limit is kept{of_judged}."),
+        (_, 0, true) => format!("All {} limits are kept{of_judged}.", count(all)),
         (_, 1, _) => format!("1 of {} is not kept.", counted(all, "limit")),
         _ => format!("{} of {} are not kept.", count(failed), counted(all, "limit")),
     };
@@ -156,6 +174,7 @@ fn name(checked: &CheckedLimit) -> String {
     if let Some(range) = checked.baseline {
         let (least, most) = (figure(checked.unit, range.least), figure(checked.unit, range.most));
         name.push_str(&if range.least == range.most { format!(": {most}") } else { format!(": {least} to {most}") });
+        name.push_str(&of_processes(checked));
     }
     match checked.spans {
         Some(spans) if checked.limit.is_growth() => name.push_str(&format!(", {}", counted(spans as u64, "time"))),

@@ -4,14 +4,17 @@
 //! its *runner*, and the runner is this program, which starts `highwater record`. All else is `highwater`, beside this program or on the path.
 
 mod elf;
+mod judged;
 mod options;
 
+use highwater_model::without_cargo_hash;
+use judged::JudgedPrograms;
 use options::{Options, Task};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -22,6 +25,7 @@ const HELP: &str = include_str!("help.txt");
 const PASSED_ON: &str = "HIGHWATER_CARGO_OPTIONS";
 const VIEW: &str = "HIGHWATER_CARGO_VIEW";
 const OUTPUT: &str = "HIGHWATER_CARGO_OUTPUT";
+const RAN: &str = "HIGHWATER_CARGO_RAN";
 /// The word that says that cargo runs us as its runner.
 const RUNNER: &str = "--as-runner";
 /// Between options in a variable: no option has it.
@@ -77,7 +81,27 @@ fn call_cargo(options: &Options) -> Result<ExitCode, String> {
     cargo.env(PASSED_ON, options.record.join(OsStr::new(SEPARATOR)));
     set_or_remove(&mut cargo, VIEW, options.view.then(|| "1".into()));
     set_or_remove(&mut cargo, OUTPUT, options.output.clone().map(Into::into));
-    Err(format!("cargo cannot be run: {}", cargo.exec()))
+    let judged = match options.has_limits() && options.task != Task::Run {
+        true => Some(JudgedPrograms::new()?),
+        false => None,
+    };
+    set_or_remove(&mut cargo, RAN, judged.as_ref().map(|judged| judged.path().into()));
+    let Some(judged) = judged else { return Err(format!("cargo cannot be run: {}", cargo.exec())) };
+    // Ctrl-C ends cargo, and we end as it does.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::new(AtomicBool::new(false)));
+    let status = cargo.status().map_err(|error| format!("cargo cannot be run: {error}"))?;
+    let problems = judged.problems()?;
+    problems.iter().for_each(|problem| eprintln!("cargo highwater: {problem}"));
+    Ok(match exit_code(status) {
+        0 if !problems.is_empty() => ExitCode::FAILURE,
+        code => ExitCode::from(code),
+    })
+}
+
+/// As a shell has it.
+fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
 fn set_or_remove(command: &mut Command, name: &str, value: Option<OsString>) {
@@ -100,8 +124,11 @@ fn run_recorded(words: &[OsString]) -> Result<ExitCode, String> {
     let highwater = highwater();
     let mut record = Command::new(&highwater);
     record.args(["record", "--force", "-o"]).arg(&file);
+    if let Some(ran) = env::var_os(RAN) {
+        record.arg("--ran").arg(ran);
+    }
     record.args(options.split(SEPARATOR).filter(|option| !option.is_empty())).arg("--").args(words);
-    for name in [PASSED_ON, VIEW, OUTPUT] {
+    for name in [PASSED_ON, VIEW, OUTPUT, RAN] {
         record.env_remove(name);
     }
     let cannot = |error| {
@@ -116,8 +143,7 @@ fn run_recorded(words: &[OsString]) -> Result<ExitCode, String> {
         let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::new(AtomicBool::new(false)));
         Command::new(&highwater).arg("view").arg(&file).status().map_err(cannot)?;
     }
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    Ok(ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+    Ok(ExitCode::from(exit_code(status)))
 }
 
 /// `highwater`, beside this program, or on the path.
@@ -129,11 +155,7 @@ fn highwater() -> PathBuf {
 /// Where the recording of an executable goes: a folder beside those of cargo's profiles.
 fn recording_of(program: &Path) -> Result<PathBuf, String> {
     let stem = program.file_stem().unwrap_or_default().to_string_lossy();
-    // Tests have a hash at the end of their names: 'parser-0123456789abcdef'.
-    let name = match stem.rsplit_once('-') {
-        Some((name, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => name,
-        _ => &stem,
-    };
+    let name = without_cargo_hash(&stem);
     // Two packages of a workspace may have tests of one name.
     let package = env::var("CARGO_PKG_NAME").unwrap_or_default();
     let name = match package.is_empty() || package == name || package.replace('-', "_") == name {

@@ -1,7 +1,7 @@
 //! The words of a command line: ours, and cargo's.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What cargo is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +27,20 @@ pub struct Options {
 
 /// Our options with a value that is a file. Cargo runs tests in the folders of their packages, so these become absolute.
 const FILES: [&str; 3] = ["--budget", "--baseline", "--suppressions"];
+/// Options whose value names a file after a word: 'junit=budget.xml'.
+const NAMED_FILES: [&str; 1] = ["--verdict"];
 const VALUES: [&str; 5] = ["--allow", "--in", "--each", "--sample", "--rss-every"];
 const FLAGS: [&str; 2] = ["--free-stacks", "--no-children"];
 
 impl Options {
+    /// True if programs are judged: by limits, or by earlier runs.
+    pub fn has_limits(&self) -> bool {
+        self.record
+            .iter()
+            .filter_map(|word| word.to_str())
+            .any(|word| matches!(word, "--budget" | "--baseline") || word.starts_with("--max-"))
+    }
+
     /// Reads the words after `cargo highwater`.
     pub fn read(words: &[OsString]) -> Result<Self, String> {
         let mut words = words.iter();
@@ -62,6 +72,19 @@ impl Options {
                     let file = absolute(value_of()?)?;
                     options.record.extend([name.into(), file.into()]);
                 }
+                _ if NAMED_FILES.contains(&name) => {
+                    let value = value_of()?;
+                    let text = value.to_str().and_then(|text| text.split_once('='));
+                    let value = match text.filter(|(_, file)| *file != "-") {
+                        Some((format, file)) => {
+                            let mut value = OsString::from(format!("{format}="));
+                            value.push(absolute(file.into())?);
+                            value
+                        }
+                        None => value,
+                    };
+                    options.record.extend([name.into(), value]);
+                }
                 _ if VALUES.contains(&name) || name.starts_with("--max-") => {
                     let value = value_of()?;
                     options.record.extend([name.into(), value]);
@@ -74,6 +97,18 @@ impl Options {
             return Err("tests are several programs: their recordings are in the folder 'highwater' of cargo's target directory, \
                         for 'highwater view'"
                 .to_owned());
+        }
+        if options.has_limits() && options.task != Task::Run {
+            let mut words = options.record.windows(2).filter(|words| words[0] == "--verdict");
+            let file = words.find_map(|words| {
+                let file = words[1].to_str()?.split_once('=')?.1;
+                (file != "-" && !Path::new(file).is_dir()).then(|| file.to_owned())
+            });
+            if let Some(file) = file {
+                return Err(format!(
+                    "{file} is no folder: tests and benchmarks are several programs, and each has a verdict of its own there"
+                ));
+            }
         }
         if options.task == Task::Bench && options.output.is_some() {
             return Err("benchmarks may be several programs, and -o names one recording: each has its own in the folder 'highwater' of \
@@ -112,6 +147,11 @@ mod tests {
         let file = std::env::current_dir().unwrap().join("b.toml");
         assert_eq!(options.record, [OsString::from("--budget"), file.into()]);
         assert_eq!(options.cargo, ["-p", "x", "name"]);
+        let options = read("test --verdict junit=out --verdict=github=-").unwrap();
+        let folder = std::env::current_dir().unwrap().join("out");
+        let junit = format!("junit={}", folder.display());
+        assert_eq!(options.record, ["--verdict", &junit, "--verdict", "github=-"]);
+        assert!(!options.has_limits() && read("test --max-peak 5").unwrap().has_limits());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::args::FileArgs;
 use crate::budgets::ci::{self, FileVerdict};
-use crate::budgets::{BudgetArgs, text as budget_text};
+use crate::budgets::{BudgetArgs, VerdictFormat, text as budget_text};
 use crate::commands::info::damage_list;
 use crate::failure::Failure;
 use crate::naming::NameArgs;
@@ -12,7 +12,7 @@ use crate::print::bytes::{bytes, counted};
 use crate::print::colour::{Paint, Style};
 use crate::print::progress::Progress;
 use crate::print::text::printable;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use highwater_formats::json::{SCHEMA, source};
 use highwater_model::GUESSED;
 use highwater_store::CheckReport;
@@ -27,7 +27,7 @@ use serde_json::{Value, json};
   highwater check app.hw --max-peak 64MiB --max-leaked 0  single limits
   highwater check app.hw --max-leaked 0 --in mycrate::        no leak of a crate
   highwater check app.hw --baseline main.hw --allow +5%      against an earlier run
-  highwater check app.hw --budget highwater.toml --format junit > budget.xml
+  highwater check app.hw --budget highwater.toml --verdict junit=budget.xml --verdict gitlab=quality.json
 
 Reads every event, recomputes every figure and compares. Exit code 1 if the file is damaged or breaks a law, or if a limit is \
 broken or cannot be checked. Limits are checked for the program and for each of its children. docs/budgets.md describes them.")]
@@ -39,7 +39,7 @@ pub struct Check {
     json: bool,
     /// How the findings are printed
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT", conflicts_with = "json")]
-    format: CheckFormat,
+    format: VerdictFormat,
     #[command(flatten)]
     budget: BudgetArgs,
     #[command(flatten)]
@@ -49,25 +49,10 @@ pub struct Check {
     strict: bool,
 }
 
-/// How findings are printed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum CheckFormat {
-    /// For people
-    #[default]
-    Text,
-    /// One JSON document
-    Json,
-    /// JUnit's XML, which CI services show as tests
-    Junit,
-    /// Annotations of GitHub Actions
-    Github,
-    /// GitLab's code quality report
-    Gitlab,
-}
-
 impl Check {
     /// Prints the findings.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let verdict_files = self.budget.verdict_files();
         // What is wrong with a budget is said before a large file is read.
         let limits = self.budget.read()?;
         let opened = open::open(&self.input.path, OnDamage::Collect)?;
@@ -76,26 +61,30 @@ impl Check {
         drop(progress);
         let damage = opened.damage();
         let is_sound = damage.is_empty() && report.violations.is_empty() && opened.bad_lines() == 0;
-        let verdict = limits.as_ref().map(|limits| limits.judge(&self.input.path, &self.names)).transpose()?;
-        let format = if self.json { CheckFormat::Json } else { self.format };
-        let file = FileVerdict { path: opened.path(), problems: problems(&opened, &report) };
+        let verdict = limits.as_ref().map(|limits| limits.judge(&self.input.path, &self.names, None)).transpose()?;
+        let format = if self.json { VerdictFormat::Json } else { self.format };
+        let problems = Some(problems(&opened, &report));
+        let file = FileVerdict { path: opened.path(), source: opened.source(), problems };
+        for one in verdict_files {
+            one.write(&file, verdict.as_ref(), limits.as_ref(), output)?;
+        }
         match format {
-            CheckFormat::Json => {
+            VerdictFormat::Json => {
                 let mut document = document(&opened, &report, is_sound);
                 if let Some(verdict) = &verdict {
                     document["budget"] = verdict.document();
                 }
                 output.json(document)?;
             }
-            CheckFormat::Text => {
+            VerdictFormat::Text => {
                 output.text(&text(&opened, &report, is_sound, output.paint))?;
                 if let Some(verdict) = &verdict {
                     output.text(&budget_text::render(verdict, output.paint, output.width))?;
                 }
             }
-            CheckFormat::Junit => output.bytes(ci::junit(&file, verdict.as_ref()).as_bytes())?,
-            CheckFormat::Github => output.bytes(ci::github(&file, verdict.as_ref()).as_bytes())?,
-            CheckFormat::Gitlab => {
+            VerdictFormat::Junit => output.bytes(ci::junit(&file, verdict.as_ref()).as_bytes())?,
+            VerdictFormat::Github => output.bytes(ci::github(&file, verdict.as_ref()).as_bytes())?,
+            VerdictFormat::Gitlab => {
                 let report = ci::gitlab(&file, verdict.as_ref(), limits.as_ref());
                 output.bytes(format!("{report:#}\n").as_bytes())?;
             }

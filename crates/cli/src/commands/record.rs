@@ -4,8 +4,9 @@ mod attached;
 
 pub(crate) use attached::parse_pause;
 
+use crate::budgets::ci::FileVerdict;
 use crate::budgets::incomplete::Incomplete;
-use crate::budgets::{BudgetArgs, Limits, text as budget_text};
+use crate::budgets::{BudgetArgs, Limits, SMALL_CHILD, Verdict, text as budget_text};
 use crate::commands::connect::{cannot_connect, wait_for as wait_for_listener};
 use crate::failure::{Failure, reason};
 use crate::live::ProcessChoice;
@@ -44,10 +45,11 @@ use std::time::{Duration, Instant};
   highwater record --sample 512KiB ./server       a sample: estimates, for 0.3 to 13 % more processor time
   highwater record --duration 60s ./server        the first minute; the server goes on
   highwater record --stream host:1234 ./app       while it runs, to 'highwater listen 1234' there
-  highwater record --stream host:1234 --or-run ./app   unrecorded if nobody listens
+  highwater record --stream host:1234 --or-run ./app   unrecorded if no receiver listens
   highwater record --serve 1234 ./server          only while 'highwater connect 1234' is there
   highwater record --pid 4711 --duration 60s      a process that runs already, for a minute
   highwater record --budget highwater.toml -- ./test-suite   and check limits on its memory
+  highwater record --budget highwater.toml --verdict junit=budget.xml -- ./test-suite   for a CI service
 
 The program behaves as without us: input, output, signals, exit code. Children that it starts get recordings of their own \
 in a folder beside its own: app.children/ beside app.hw. Highwater's own words go to standard error.
@@ -229,7 +231,7 @@ impl Record {
             // Recording has ended, but the program goes on: we still wait for it, to exit as it does.
             None => wait_for(&mut child, &signals).map_err(|error| Failure::fault(reason(&error)))?,
         };
-        let is_kept = self.is_budget_kept(limits.as_ref(), file.as_ref(), &outcome, output.width);
+        let is_kept = self.is_budget_kept(limits.as_ref(), file.as_ref(), &outcome, output);
         end_like(status)?;
         if is_sent && !self.is_stream_kept(&outcome.finished) {
             return Err(Failure::StreamNotKept);
@@ -243,13 +245,16 @@ impl Record {
 
     /// The least peak of children whose recordings are kept.
     fn keep_children(&self) -> u64 {
-        const USUAL: u64 = 1 << 20;
-        self.keep_children.unwrap_or(if self.budget.is_any() { 0 } else { USUAL })
+        self.keep_children.unwrap_or(if self.budget.is_any() { 0 } else { SMALL_CHILD })
     }
 
     /// The limits; they need a recording on this machine.
     fn limits(&self) -> Result<Option<Limits>, Failure> {
+        let verdict_files = self.budget.verdict_files();
         let limits = self.budget.read()?;
+        if limits.is_none() && !verdict_files.is_empty() {
+            return Err(Failure::Usage("--verdict is given, and no limit that is judged".to_owned()));
+        }
         if limits.is_some() && self.output.is_none() && (self.stream.is_some() || self.serve.is_some()) {
             return Err(Failure::Usage("limits are checked in a recording on this machine: -o names it".to_owned()));
         }
@@ -259,38 +264,54 @@ impl Record {
         Ok(limits)
     }
 
-    /// Judges the recording, and prints the verdict on standard error. True if every limit is kept.
+    /// Judges the recording, prints the verdict on standard error, and writes it to files. True if every limit is kept.
     fn is_budget_kept(
         &self,
         limits: Option<&Limits>,
         file: Option<&RecordingFile>,
         outcome: &RecordingOutcome,
-        width: Option<usize>,
+        output: &mut Output,
     ) -> bool {
         let Some(limits) = limits else { return true };
         let Some(file) = file.filter(|file| file.path.is_file()) else {
             warn("nothing was recorded, so no limit is checked");
             return false;
         };
-        match limits.judge(&file.path, &self.names) {
-            Ok(mut verdict) => {
-                for problem in &outcome.problems {
-                    verdict.lacks(Incomplete { program: String::new(), path: None, why: problem.clone() });
-                }
-                for one in &outcome.finished {
-                    if let (Some(path), Err(error)) = (&one.path, &one.written) {
-                        let why = format!("recording stopped: {}", reason(error));
-                        verdict.lacks(Incomplete::recording(&one.about.name(), path, why));
-                    }
-                }
-                let text = budget_text::render(&verdict, Paint::for_stderr(), width);
-                let _ = write!(std::io::stderr(), "{text}");
-                verdict.is_kept()
+        let judged = limits.judge(&file.path, &self.names, Some(&outcome.unrecorded)).and_then(|mut verdict| {
+            self.add_losses(outcome, &mut verdict);
+            let text = budget_text::render(&verdict, Paint::for_stderr(), output.width);
+            let _ = write!(std::io::stderr(), "{text}");
+            let about = FileVerdict { path: &file.path, source: &verdict.source, problems: None };
+            for one in &self.budget.verdict {
+                one.write(&about, Some(&verdict), Some(limits), output)?;
             }
-            Err(failure) => {
-                failure.line().into_iter().for_each(say);
-                false
+            limits.write_ran(&verdict)?;
+            Ok(verdict.is_kept())
+        });
+        judged.unwrap_or_else(|failure| {
+            failure.line().into_iter().for_each(say);
+            false
+        })
+    }
+
+    /// Adds what only the recorder knows.
+    fn add_losses(&self, outcome: &RecordingOutcome, verdict: &mut Verdict) {
+        for problem in &outcome.problems {
+            verdict.lacks(Incomplete { program: String::new(), path: None, why: problem.clone() });
+        }
+        for one in &outcome.finished {
+            if let (Some(path), Err(error)) = (&one.path, &one.written) {
+                let why = format!("recording stopped: {}", reason(error));
+                verdict.lacks(Incomplete::recording(&one.about.name(), path, why));
             }
+        }
+        if outcome.small > 0 {
+            let children = if outcome.small == 1 { "child" } else { "children" };
+            let least = bytes(self.keep_children());
+            let small = count(outcome.small);
+            verdict
+                .not_judged
+                .insert(format!("{small} {children} held less than {least} at their peak and were not kept"));
         }
     }
 

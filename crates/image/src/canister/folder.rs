@@ -2,6 +2,7 @@
 
 use super::WASM_PAGE;
 use super::metadata::{GlobalValue, MetadataError, SnapshotMetadata};
+use crate::beside;
 use crate::edit::ImageEdit;
 use crate::sidecar::Sidecar;
 use crate::wasm::{WasmError, WasmModule, unpacked};
@@ -78,7 +79,7 @@ impl SnapshotFolder {
     pub fn open(path: &Path) -> Result<Self, FolderError> {
         let facts = path.join(METADATA);
         let mut text = Vec::new();
-        match File::open(&facts).and_then(|file| file.take(LONGEST_METADATA).read_to_end(&mut text)) {
+        match beside::open(&facts).and_then(|file| file.take(LONGEST_METADATA).read_to_end(&mut text)) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(FolderError::NotASnapshot(path.to_owned()));
@@ -161,7 +162,7 @@ impl SnapshotFolder {
     /// The module, unpacked.
     pub fn module_content(&self) -> Result<Vec<u8>, FolderError> {
         let path = self.module_path();
-        let bytes = std::fs::read(&path).map_err(|error| FolderError::Unreadable(path.clone(), error))?;
+        let bytes = beside::read(&path).map_err(|error| FolderError::Unreadable(path.clone(), error))?;
         Ok(unpacked(&bytes).map_err(|error| FolderError::Module(path, error))?.into_owned())
     }
 

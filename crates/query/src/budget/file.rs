@@ -17,10 +17,10 @@ use super::limits::{BudgetPart, LimitKind, PartSpan};
 use super::suppressions::{MOST_SUPPRESSIONS, Suppression, TooManySuppressions};
 use crate::filter::Filter;
 use crate::toml::{BadToml, parse_toml};
-use highwater_model::When;
+use highwater_model::{When, without_cargo_hash};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A longer file is no budget.
@@ -44,6 +44,8 @@ pub struct BudgetFile {
     pub parts: Vec<BudgetPart>,
     /// The limits of programs by name.
     pub programs: BTreeMap<String, Vec<BudgetPart>>,
+    /// Programs that need not run in each run: they may have no earlier run to be compared with, and no later one.
+    pub optional: BTreeSet<String>,
     /// Sites whose leaks are accepted.
     pub suppressions: Vec<Suppression>,
     /// Files of further suppressions, relative to this file.
@@ -61,6 +63,7 @@ impl BudgetFile {
         let file = Self {
             parts: budget.limits.parts(),
             programs: budget.programs.into_iter().map(|(name, limits)| (name, limits.0.parts())).collect(),
+            optional: budget.optional,
             suppressions: budget.suppress,
             suppression_files: budget.suppressions,
         };
@@ -75,19 +78,20 @@ impl BudgetFile {
         }
     }
 
+    /// The name under which a program has limits of its own: that of its recording, with or without the hash that cargo adds.
+    pub fn own_name<'a>(&self, program: &'a str) -> Option<&'a str> {
+        [program, without_cargo_hash(program)].into_iter().find(|name| self.programs.contains_key(*name))
+    }
+
     /// The limits of a program.
     pub fn of(&self, program: &str) -> &[BudgetPart] {
-        self.programs.get(program).unwrap_or(&self.parts)
+        self.own_name(program).and_then(|name| self.programs.get(name)).unwrap_or(&self.parts)
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+/// The whole file. Other commands read what a project knows about its own functions: the table of names.
 struct Contents {
     budget: Option<BudgetTable>,
-    /// What a project knows about its own functions, which other commands read.
-    #[serde(default, rename = "names")]
-    _names: IgnoredAny,
 }
 
 /// The values of limits, in the order of the file.
@@ -108,6 +112,7 @@ impl LimitTable {
 struct BudgetTable {
     limits: LimitTable,
     programs: BTreeMap<String, ProgramTable>,
+    optional: BTreeSet<String>,
     suppress: Vec<Suppression>,
     suppressions: Vec<String>,
 }
@@ -150,9 +155,12 @@ enum OneOrMore {
 }
 
 /// The keys of a table that are not limits.
-const BUDGET_KEYS: [&str; 4] = ["part", "programs", "suppress", "suppressions"];
+const BUDGET_KEYS: [&str; 5] = ["part", "programs", "optional", "suppress", "suppressions"];
 const PROGRAM_KEYS: [&str; 1] = ["part"];
 const PART_KEYS: [&str; 7] = ["name", "filter", "from", "to", "measure", "each", "skip"];
+
+/// The tables of the file.
+const TABLES: [&str; 2] = ["budget", "names"];
 
 fn limit_kind(key: &str) -> Option<LimitKind> {
     LimitKind::ALL.into_iter().find(|kind| kind.key() == key)
@@ -165,8 +173,7 @@ fn limit<'de, A: MapAccess<'de>>(map: &mut A, kind: LimitKind) -> Result<(LimitK
     Ok((kind, limit))
 }
 
-fn unknown<E: Error>(key: &str, known: &[&str]) -> E {
-    let known = LimitKind::ALL.map(LimitKind::key).into_iter().chain(known.iter().copied());
+fn unknown<'a, E: Error>(key: &str, known: impl Iterator<Item = &'a str> + Clone) -> E {
     match nearest(key, known.clone()) {
         Some(name) => E::custom(format!("unknown key '{key}'; did you mean '{name}'?")),
         None => E::custom(format!("unknown key '{key}'; there are {}", known.collect::<Vec<_>>().join(", "))),
@@ -208,7 +215,10 @@ fn table<'de, A: MapAccess<'de>>(
         match limit_kind(&key) {
             Some(kind) => limits.push(limit(map, kind)?),
             None if known.contains(&key.as_str()) => other(map, &key)?,
-            None => return Err(unknown(&key, known)),
+            None => {
+                let limits = LimitKind::ALL.map(LimitKind::key).into_iter();
+                return Err(unknown(&key, limits.chain(known.iter().copied())));
+            }
         }
     }
     Ok(limits)
@@ -239,12 +249,25 @@ macro_rules! from_map {
     };
 }
 
+from_map!(Contents, "tables", |map| {
+    let mut budget = None;
+    while let Some(key) = map.next_key::<String>()? {
+        match key.as_str() {
+            "budget" => budget = Some(map.next_value()?),
+            "names" => _ = map.next_value::<IgnoredAny>()?,
+            _ => return Err(unknown(&key, TABLES.into_iter())),
+        }
+    }
+    Ok(Contents { budget })
+});
+
 from_map!(BudgetTable, "a table of limits", |map| {
     let mut own = BudgetTable::default();
     let limits = table(&mut map, &BUDGET_KEYS, |map, key| {
         match key {
             "part" => own.limits.parts = map.next_value::<Vec<PartTable>>()?.into_iter().map(|part| part.0).collect(),
             "programs" => own.programs = map.next_value()?,
+            "optional" => own.optional = map.next_value()?,
             "suppressions" => own.suppressions = map.next_value()?,
             _ => {
                 let texts = map.next_value::<Vec<String>>()?;
@@ -321,7 +344,7 @@ fn explained(text: &str, error: &BadToml) -> String {
     let is_about = |line: &str, key: &str| {
         let rest = line.trim_start().trim_start_matches('"').strip_prefix(key).map(|rest| rest.trim_start_matches('"'));
         rest.is_some_and(|rest| rest.trim_start().starts_with('=') && rest.contains(value))
-            || line.trim().starts_with('[') && line.trim().trim_matches(['[', ']']).ends_with(&format!(".{key}"))
+            || line.trim().starts_with('[') && line.trim().trim_matches(['[', ']']).rsplit('.').next() == Some(key)
     };
     // The parser may be past the table's own keys, at the tables inside it.
     let lines = || text.lines().enumerate();
@@ -371,6 +394,8 @@ max-allocations = 0
         let file = BudgetFile::parse(WHOLE).unwrap();
         let words = |parts: &[BudgetPart]| parts.iter().map(BudgetPart::in_words).collect::<Vec<_>>();
         assert_eq!(words(file.of("app")), ["", "the parser leaks nothing", "from 'round' to 'round'"]);
+        assert_eq!(file.own_name("worker-0123456789abcdef"), Some("worker"), "cargo's hash is no part of the name");
+        assert_eq!((file.own_name("worker-2"), file.own_name("worker-0123456789abcdeg")), (None, None));
         assert_eq!(words(file.of("worker")), ["", "in 'size:1KiB..' in 'heap:malloc' in each 'parse'"]);
         assert_eq!(
             file.parts[0].limits,
@@ -402,6 +427,8 @@ max-allocations = 0
             ("[budget]\nmax-peak = 1.5\n", 2, "a size, a count or a share"),
             ("[budget]\nmax-paek = 1\n[[budget.part]]\nmax-leaked = 0\n", 2, "did you mean 'max-peak'?"),
             ("[budget\n", 1, "expected"),
+            ("[names]\n[bugdet]\nmax-peak = 1\n", 2, "unknown key 'bugdet'; did you mean 'budget'?"),
+            ("[colours]\nred = 1\n", 1, "unknown key 'colours'; there are budget, names"),
             (format!("[budget]\nmax-peak = {}", "[".repeat(100_000)).as_str(), 2, "nested more than"),
         ] {
             let bad = BudgetFile::parse(text).unwrap_err().to_string();

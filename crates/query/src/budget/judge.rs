@@ -12,11 +12,12 @@ use crate::peak::peak;
 use crate::query::{Query, time_of};
 use highwater_formats::json::FrameAnswer;
 use highwater_model::groups::{GroupKey, Metric};
-use highwater_model::{NamedInstant, Nanos, StackId, When, Window, gauge};
+use highwater_model::{Catalog, NamedInstant, Naming, Nanos, StackId, When, Window, gauge};
 use highwater_store::history::{Moment, Work};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// The most sites that are named for a limit.
 pub(super) const MOST_SITES: usize = 3;
@@ -99,6 +100,9 @@ pub struct CheckedLimit {
     /// Of how many measures or iterations this is the largest or the mean.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spans: Option<usize>,
+    /// Of how many processes of one name this is the largest or the sum, if there are several: figures are compared with earlier runs so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes: Option<usize>,
     /// The largest sites of the figure.
     pub sites: Vec<BudgetSite>,
     /// Where it is seen.
@@ -121,6 +125,7 @@ impl CheckedLimit {
             estimated,
             baseline: None,
             spans: None,
+            processes: None,
             sites: Vec::new(),
             shown: ShownIn::default(),
         }
@@ -186,21 +191,6 @@ pub fn judge(
     parts.iter().map(check).collect()
 }
 
-/// Counts what suppressions take out at the end of a process.
-pub fn count_suppressed(query: &Query, suppressions: &mut Suppressions, work: &Work<'_>) -> Result<(), QueryError> {
-    if suppressions.is_empty() {
-        return Ok(());
-    }
-    let judge = Judge::new(query, suppressions, work);
-    let live = judge.live(Moment::End, &[])?;
-    for (stack, row) in sites(&live) {
-        if let Some(number) = judge.suppressed.of(stack) {
-            judge.suppressions.count(number, row.amount);
-        }
-    }
-    Ok(())
-}
-
 /// Measures figures of one process.
 pub(super) struct Judge<'a, 'w> {
     query: &'a Query,
@@ -244,14 +234,8 @@ impl<'a, 'w> Judge<'a, 'w> {
         amounts.iter().map(|(stack, amount)| self.site(*stack, value(amount))).collect()
     }
 
-    pub fn site(&self, stack: StackId, figure: u64) -> BudgetSite {
-        let (naming, catalog) = (&self.query.naming, self.query.history.catalog());
-        BudgetSite {
-            id: stack.0,
-            key: key_text(naming, catalog, &GroupKey::Site(stack)),
-            frame: own_frame_of(naming, catalog, stack),
-            figure,
-        }
+    fn site(&self, stack: StackId, figure: u64) -> BudgetSite {
+        budget_site(&self.query.naming, self.query.history.catalog(), stack, figure)
     }
 
     /// Measures what a limit of this kind is on.
@@ -345,13 +329,14 @@ impl<'a, 'w> Judge<'a, 'w> {
     }
 
     fn unsuppressed(&mut self, amounts: &[(StackId, Amount)]) -> SiteAmounts {
-        let mut kept = Vec::new();
+        let (mut kept, mut taken) = (Vec::new(), BTreeMap::<u16, Amount>::new());
         for (stack, amount) in amounts {
             match self.suppressed.of(*stack) {
-                Some(number) => self.suppressions.note(number),
+                Some(number) => taken.entry(number).or_default().add(*amount),
                 None => kept.push((*stack, *amount)),
             }
         }
+        taken.into_iter().for_each(|(number, amount)| self.suppressions.took(number, amount));
         kept
     }
 
@@ -533,6 +518,16 @@ fn too_few(mark: &str, marks: usize, skip: u64) -> QueryError {
     QueryError::failed(format!(
         "the mark '{mark}' is set {marks} times, which is too few: {skip} iterations warm up, and at least one must follow"
     ))
+}
+
+/// A site, with its part of a figure.
+pub(super) fn budget_site(naming: &Naming, catalog: &Catalog, stack: StackId, figure: u64) -> BudgetSite {
+    BudgetSite {
+        id: stack.0,
+        key: key_text(naming, catalog, &GroupKey::Site(stack)),
+        frame: own_frame_of(naming, catalog, stack),
+        figure,
+    }
 }
 
 /// An instant that reads back as exactly this time.

@@ -16,9 +16,9 @@ mod judge;
 mod limits;
 mod suppressions;
 
-pub use baseline::{Allowance, BaselineRange, comparable, judge_against};
+pub use baseline::{Allowance, BaselineRange, ComparedLimit, ProcessFigures, comparable, judge_against};
 pub use file::{BadBudget, BudgetFile, MOST_BUDGET_BYTES, nearest};
-pub use judge::{BudgetSite, CheckedLimit, Outcome, ShownIn, count_suppressed, judge};
+pub use judge::{BudgetSite, CheckedLimit, Outcome, ShownIn, judge};
 pub use limits::{BudgetPart, BudgetUnit, ImpossibleLimit, LimitKind, PartSpan};
 pub use suppressions::{
     BadSuppression, Suppressed, Suppression, Suppressions, TooManySuppressions, parse_suppressions,

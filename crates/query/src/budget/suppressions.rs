@@ -98,9 +98,9 @@ pub fn parse_suppressions(text: &str) -> Result<Vec<Suppression>, BadSuppression
 pub struct Suppressed {
     /// The suppression as it was written.
     pub suppression: String,
-    /// Bytes that are live at the end of the processes.
+    /// Bytes: of each process, the most that it took out of one figure.
     pub bytes: u64,
-    /// Blocks that are.
+    /// Blocks, in the same way.
     pub blocks: u64,
     /// True if it took anything out of any figure.
     pub used: bool,
@@ -111,6 +111,8 @@ pub struct Suppressed {
 pub struct Suppressions {
     all: Vec<Suppression>,
     taken: Vec<Suppressed>,
+    /// What each took out of figures of the process that is judged now.
+    of_process: Vec<Amount>,
 }
 
 impl Suppressions {
@@ -124,14 +126,10 @@ impl Suppressions {
                 return Err(TooManySuppressions);
             }
             self.taken.push(Suppressed { suppression: suppression.text.clone(), ..Suppressed::default() });
+            self.of_process.push(Amount::default());
             self.all.push(suppression);
         }
         Ok(())
-    }
-
-    /// True if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
     }
 
     /// What each took out.
@@ -152,19 +150,22 @@ impl Suppressions {
         SuppressedStacks(first)
     }
 
-    /// Notes that a suppression took something out of a figure.
-    pub(super) fn note(&mut self, number: u16) {
-        if let Some(taken) = self.taken.get_mut(usize::from(number)) {
+    /// Notes that a suppression took something out of a figure. A process has several figures of the same blocks: the largest counts.
+    pub(super) fn took(&mut self, number: u16, amount: Amount) {
+        let number = usize::from(number);
+        if let (Some(taken), Some(most)) = (self.taken.get_mut(number), self.of_process.get_mut(number)) {
             taken.used = true;
+            most.value = most.value.max(amount.value);
+            most.blocks = most.blocks.max(amount.blocks);
         }
     }
 
-    /// Counts what a suppression took out at the end of a process.
-    pub(super) fn count(&mut self, number: u16, amount: Amount) {
-        if let Some(taken) = self.taken.get_mut(usize::from(number)) {
-            taken.used = true;
-            taken.bytes = taken.bytes.saturating_add(amount.value);
-            taken.blocks = taken.blocks.saturating_add(amount.blocks);
+    /// Adds up what was taken out of the process that was judged.
+    pub fn end_process(&mut self) {
+        for (taken, most) in self.taken.iter_mut().zip(&mut self.of_process) {
+            let most = std::mem::take(most);
+            taken.bytes = taken.bytes.saturating_add(most.value);
+            taken.blocks = taken.blocks.saturating_add(most.blocks);
         }
     }
 }

@@ -222,8 +222,15 @@ impl Answerer {
         let limit = Duration::from_secs(seconds);
         let only_below = &self.folders.only_below();
         let folder = &file.folder;
-        let question =
-            Question { words: &words, folder, only_below, limit, ending: ASKED_TO_END, kept: MOST_OF_PROGRAM };
+        let question = Question {
+            words: &words,
+            folder,
+            only_below,
+            runs_program: true,
+            limit,
+            ending: ASKED_TO_END,
+            kept: MOST_OF_PROGRAM,
+        };
         let answered = asked(&question, &call.cancelled)?;
         let mut text = answered.stderr.text();
         if answered.is_late {
@@ -245,7 +252,8 @@ impl Answerer {
     /// Runs a reading command. If it fails, what it says is the reason.
     fn ask(&self, call: &Call, words: &[OsString], file: &PermittedFile, kept: usize) -> Result<Answered, NoAnswer> {
         let only_below = &self.folders.only_below();
-        let question = Question { words, folder: &file.folder, only_below, limit: LIMIT, ending: KILLED, kept };
+        let folder = &file.folder;
+        let question = Question { words, folder, only_below, runs_program: false, limit: LIMIT, ending: KILLED, kept };
         let answered = asked(&question, &call.cancelled)?;
         if answered.is_late {
             let why = format!(

@@ -35,6 +35,8 @@ pub struct Question<'a> {
     pub folder: &'a Path,
     /// The folders outside of which it may not look for files, as [`permitted::ONLY_BELOW`] has them.
     pub only_below: &'a OsStr,
+    /// Whether it runs a program, which gets the environment that we have.
+    pub runs_program: bool,
     /// The longest that it may run.
     pub limit: Duration,
     /// How it is ended.
@@ -107,8 +109,11 @@ pub fn ask(question: &Question<'_>, cancelled: &AtomicBool) -> io::Result<Option
     let mut command = Command::new("/proc/self/exe");
     command.arg0("highwater").args(question.words).current_dir(question.folder).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // No server is asked for names.
-    command.env_remove("DEBUGINFOD_URLS").env(permitted::ONLY_BELOW, question.only_below);
+    command.env(permitted::ONLY_BELOW, question.only_below);
+    if !question.runs_program {
+        // No server is asked for names. A command that runs a program has an option for that.
+        command.env_remove("DEBUGINFOD_URLS");
+    }
     inherited::end_with_us(&mut command);
     let mut child = command.spawn()?;
     let stdout = gather(child.stdout.take(), Keep::First(question.kept));

@@ -31,8 +31,8 @@ then open a file; answers end with calls that may come next. For a leak: growth,
 a process that takes more than its live memory: rss. Options that an answer names, such as '--top 0', are arguments of the same name. A long answer is \
 cut: ask for fewer rows (top), a part (filter) or a window (from, to).";
 
-/// What happens to the server.
-enum Happening {
+/// An event for the thread that writes.
+enum ServerEvent {
     /// A line came; `None` if it was too long.
     Line(Option<Vec<u8>>),
     /// The input has ended.
@@ -52,15 +52,15 @@ struct Server<'a> {
 
 /// Answers messages from standard input until it ends.
 pub fn serve(folders: Folders, allow_record: bool, output: &mut Output) -> Result<(), Failure> {
-    let (happens, happenings) = mpsc::sync_channel(LINES_AHEAD);
+    let (sender, events) = mpsc::sync_channel(LINES_AHEAD);
     let (calls, waiting_calls) = mpsc::channel::<Call>();
-    let answered = happens.clone();
-    thread::spawn(move || read_lines(BufReader::new(io::stdin()), &happens));
+    let answered = sender.clone();
+    thread::spawn(move || read_lines(BufReader::new(io::stdin()), &sender));
     thread::spawn(move || {
         let answerer = Answerer::new(folders);
         for call in waiting_calls {
             let answer = answerer.answer(&call);
-            if answered.send(Happening::Answered(call.id, answer)).is_err() {
+            if answered.send(ServerEvent::Answered(call.id, answer)).is_err() {
                 return;
             }
         }
@@ -69,15 +69,15 @@ pub fn serve(folders: Folders, allow_record: bool, output: &mut Output) -> Resul
     let mut server = Server { tools, calls, waiting: BTreeMap::new(), output };
     let mut has_ended = false;
     while !(has_ended && server.waiting.is_empty()) {
-        match happenings.recv() {
-            Ok(Happening::Line(line)) => server.take(line.as_deref())?,
-            Ok(Happening::Answered(id, answer)) => {
+        match events.recv() {
+            Ok(ServerEvent::Line(line)) => server.take(line.as_deref())?,
+            Ok(ServerEvent::Answered(id, answer)) => {
                 server.waiting.remove(&id.to_string());
                 if let Some(answer) = answer {
                     server.send(&reply(&id, &answer))?;
                 }
             }
-            Ok(Happening::End) => has_ended = true,
+            Ok(ServerEvent::End) => has_ended = true,
             Err(_) => break,
         }
     }
@@ -85,19 +85,19 @@ pub fn serve(folders: Folders, allow_record: bool, output: &mut Output) -> Resul
 }
 
 /// Reads lines of bounded length.
-fn read_lines(mut input: impl BufRead, happens: &SyncSender<Happening>) {
+fn read_lines(mut input: impl BufRead, events: &SyncSender<ServerEvent>) {
     loop {
         let mut line = Vec::new();
         let read = input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
-        let happening = match read {
+        let event = match read {
             Ok(1..) if line.len() as u64 == LONGEST_LINE && line.last() != Some(&b'\n') => {
-                if input.skip_until(b'\n').is_err() { Happening::End } else { Happening::Line(None) }
+                if input.skip_until(b'\n').is_err() { ServerEvent::End } else { ServerEvent::Line(None) }
             }
-            Ok(1..) => Happening::Line(Some(line)),
-            Ok(0) | Err(_) => Happening::End,
+            Ok(1..) => ServerEvent::Line(Some(line)),
+            Ok(0) | Err(_) => ServerEvent::End,
         };
-        let is_end = matches!(happening, Happening::End);
-        if happens.send(happening).is_err() || is_end {
+        let is_end = matches!(event, ServerEvent::End);
+        if events.send(event).is_err() || is_end {
             return;
         }
     }
@@ -210,13 +210,13 @@ mod tests {
     use super::*;
 
     fn lines_of(input: &[u8]) -> Vec<Option<usize>> {
-        let (happens, happenings) = mpsc::sync_channel(LINES_AHEAD);
-        read_lines(input, &happens);
-        let line = |happening| match happening {
-            Happening::Line(line) => Some(line.map(|line| line.len())),
+        let (sender, events) = mpsc::sync_channel(LINES_AHEAD);
+        read_lines(input, &sender);
+        let line = |event| match event {
+            ServerEvent::Line(line) => Some(line.map(|line| line.len())),
             _ => None,
         };
-        happenings.try_iter().filter_map(line).collect()
+        events.try_iter().filter_map(line).collect()
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl Record {
         let outcome = recorder.finish(|| line.show("finding the names of functions …"));
         line.clear();
         self.conclude_attached(file.as_ref(), &outcome, is_sent, lasted, output)?;
-        let is_kept = self.is_budget_kept(limits.as_ref(), file.as_ref(), &outcome, output.width);
+        let is_kept = self.is_budget_kept(limits.as_ref(), file.as_ref(), &outcome, output);
         if is_sent && !self.is_stream_kept(&outcome.finished) {
             return Err(Failure::StreamNotKept);
         }
