@@ -2,7 +2,7 @@
 
 use crate::error::LakeError;
 use crate::incoming::incoming_files;
-use crate::keys::{FileState, LakeKey, SlotRange};
+use crate::keys::{Day, FileState, LakeKey, SlotRange};
 use crate::parquet::{LakeRow, TableReader};
 use crate::records;
 use crate::rows::Batch;
@@ -10,7 +10,8 @@ use crate::scratch::put_new;
 use crate::store::{LakeStore, StoredFile};
 use crate::table::Table;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -37,6 +38,8 @@ pub struct LakeFiles {
     pub compacted: Vec<StoredFile>,
     /// Files of hosts that are not compacted yet.
     pub incoming: Vec<StoredFile>,
+    /// Files of hosts that a compaction could not read. Their rows are in no other file, and are missing until a compaction [tries again](crate::compact::compact_with_skipped).
+    pub skipped: Vec<StoredFile>,
 }
 
 impl std::fmt::Debug for Lake {
@@ -94,23 +97,34 @@ impl Lake {
     /// A compaction may delete incoming files of this list later. A reader that misses one lists again.
     pub fn files(&self, table: Table, range: SlotRange) -> Result<LakeFiles, LakeError> {
         for _ in 0..TRIES {
-            if let Some(files) = self.listed(table, range)? {
+            if let Some(files) = self.listed(table, range, "")? {
                 return Ok(files);
             }
         }
         Err(LakeError::Unsteady(self.store.name().to_owned()))
     }
 
-    /// `None` if a compaction ended meanwhile. The order of the listings matters: what is hidden of one must be in a later one.
-    fn listed(&self, table: Table, range: SlotRange) -> Result<Option<LakeFiles>, LakeError> {
+    /// The files of a day, also of stacks and frames. Nothing else is listed, so this costs the same however many days the lake has.
+    pub(crate) fn files_of_day(&self, table: Table, day: Day) -> Result<LakeFiles, LakeError> {
+        let below = format!("day={}/", day.text());
+        for _ in 0..TRIES {
+            if let Some(files) = self.listed(table, SlotRange::ALL, &below)? {
+                return Ok(files);
+            }
+        }
+        Err(LakeError::Unsteady(self.store.name().to_owned()))
+    }
+
+    /// `below` is a prefix of the keys within each table. `None` if a compaction ended meanwhile. The order of the listings matters: what is hidden of one must be in a later one.
+    fn listed(&self, table: Table, range: SlotRange, below: &str) -> Result<Option<LakeFiles>, LakeError> {
         let incoming = match Table::INCOMING.contains(&table) {
-            true => self.store.list(&format!("incoming/{table}/"))?,
+            true => self.store.list(&format!("incoming/{table}/{below}"))?,
             false => Vec::new(),
         };
         // The roll-up is written by the compaction of sites.
         let compacted_as = if table == Table::SitesHour { Table::Sites } else { table };
-        let records = self.store.list(&format!("compaction/{compacted_as}/"))?;
-        let compacted = self.store.list(&format!("{table}/"))?;
+        let records = self.store.list(&format!("compaction/{compacted_as}/{below}"))?;
+        let compacted = self.store.list(&format!("{table}/{below}"))?;
 
         let is_wanted = |key: &LakeKey| !table.has_slots() || range.meets_hour(key.hour);
         let mut hours = BTreeSet::new();
@@ -129,7 +143,8 @@ impl Lake {
             with_plans.insert(key.hour);
             names.push((key.hour, inputs, file));
         }
-        let mut inputs_of_done: HashSet<String> = HashSet::new();
+        // By key, whether the last compaction that had it as an input skipped it.
+        let mut inputs_of_done: HashMap<String, bool> = HashMap::new();
         let mut unfinished: HashSet<(i64, String)> = HashSet::new();
         for hour in hours.iter().chain(&with_plans).copied().collect::<BTreeSet<i64>>() {
             for name in records::of_hour(&records, compacted_as, hour) {
@@ -142,13 +157,20 @@ impl Lake {
                 };
                 let Some(record) = records::read(self.store(), file)? else { return Ok(None) };
                 if is_done {
-                    inputs_of_done.extend(record.inputs);
+                    inputs_of_done.extend(record.inputs.into_iter().map(|key| (key, false)));
+                    inputs_of_done.extend(record.skipped.into_iter().map(|key| (key, true)));
                 } else {
                     unfinished.insert((hour, record.hash()));
                 }
             }
         }
-        found.incoming.retain(|file| !inputs_of_done.contains(&file.key));
+        for file in std::mem::take(&mut found.incoming) {
+            match inputs_of_done.get(&file.key) {
+                None => found.incoming.push(file),
+                Some(true) => found.skipped.push(file),
+                Some(false) => {}
+            }
+        }
         let is_finished =
             |(hour, inputs, _): &(i64, String, StoredFile)| !unfinished.contains(&(*hour, inputs.clone()));
         found.compacted = names.into_iter().filter(is_finished).map(|(_, _, file)| file).collect();
@@ -157,11 +179,14 @@ impl Lake {
 
     /// Opens a file of the lake: checks its footer and columns.
     pub fn read<R: LakeRow>(&self, file: &StoredFile) -> Result<TableReader<R>, LakeError> {
-        let service = match LakeKey::parse(&file.key).map(|key| key.state) {
-            Some(FileState::Compacted { service, .. }) => Some(service),
-            _ => None,
-        };
-        let opened = self.store.open(file)?;
-        TableReader::new(opened, service.as_deref()).map_err(|problem| LakeError::file(&file.key, problem))
+        reader(file, self.store.open(file)?)
     }
+}
+
+fn reader<R: LakeRow>(file: &StoredFile, opened: File) -> Result<TableReader<R>, LakeError> {
+    let service = match LakeKey::parse(&file.key).map(|key| key.state) {
+        Some(FileState::Compacted { service, .. }) => Some(service),
+        _ => None,
+    };
+    TableReader::new(opened, service.as_deref()).map_err(|problem| LakeError::file(&file.key, problem))
 }
