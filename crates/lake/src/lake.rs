@@ -7,15 +7,20 @@ use crate::parquet::{LakeRow, TableReader};
 use crate::records;
 use crate::rows::Batch;
 use crate::scratch::put_new;
-use crate::store::{LakeStore, StoredFile};
+use crate::store::{LakeStore, StoreError, StoredFile};
 use crate::table::Table;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 const LAKE_FILE: &str = "lake.json";
+/// What is brought of a file to check its footer. Ours have some kilobytes.
+const END_BYTES: u64 = 64 << 10;
+/// Ends that are open at a time.
+const ENDS_AT_ONCE: usize = 100;
 /// Listings that are made again because a compaction ended between two of them.
 const TRIES: usize = 10;
 
@@ -181,6 +186,41 @@ impl Lake {
     pub fn read<R: LakeRow>(&self, file: &StoredFile) -> Result<TableReader<R>, LakeError> {
         reader(file, self.store.open(file)?)
     }
+
+    /// The same, of the file at its path on this machine, for callers that give the path to an engine.
+    pub fn read_at_path<R: LakeRow>(&self, file: &StoredFile) -> Result<TableReader<R>, LakeError> {
+        let path = self.store.local_path(file)?;
+        let opened = File::open(&path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => StoreError::NotFound(file.key.clone()),
+            _ => StoreError::System { path: path.display().to_string(), error },
+        })?;
+        reader(file, opened)
+    }
+
+    /// Checks footers and columns of files, of which an object store sends only the ends. The result of each.
+    pub fn check_footers<R: LakeRow>(&self, files: &[StoredFile]) -> Result<Vec<Result<(), LakeError>>, LakeError> {
+        let mut checked = Vec::new();
+        for files in files.chunks(ENDS_AT_ONCE) {
+            for (file, end) in files.iter().zip(self.store.ends(files, END_BYTES)?) {
+                let is_there = footer_length(file, &end).map_err(|error| LakeError::file(&file.key, error.into()))?;
+                checked.push(match is_there <= END_BYTES {
+                    true => reader::<R>(file, end).map(drop),
+                    // A footer is seldom so long, unless someone wants it to be.
+                    false => self.read::<R>(file).map(drop),
+                });
+            }
+        }
+        Ok(checked)
+    }
+}
+
+/// The bytes at the end of a file that a footer needs, as the file says.
+fn footer_length(file: &StoredFile, end: &File) -> std::io::Result<u64> {
+    let Some(at) = file.bytes.checked_sub(8) else { return Ok(0) };
+    let mut last = [0; 8];
+    end.read_exact_at(&mut last, at)?;
+    let [a, b, c, d, ..] = last;
+    Ok(u64::from(u32::from_le_bytes([a, b, c, d])) + 8)
 }
 
 fn reader<R: LakeRow>(file: &StoredFile, opened: File) -> Result<TableReader<R>, LakeError> {

@@ -225,3 +225,23 @@ fn successor(of: u32, server: SocketAddr) -> u32 {
     };
     numbers.find(|process| *process != of && is_same(process)).unwrap()
 }
+
+#[test]
+fn paths_are_fetched_once_however_small_the_cache_is() {
+    let (moto, folder) = (Moto::start(), TestFolder::new());
+    let mut program = folder.program_for(moto.address);
+    program.cache_bytes = 2500;
+    let store = ProgramStore::open("s3://lakes/small", program).unwrap();
+    let file = folder.file("file", 1000);
+    for number in 0..10 {
+        store.put(&format!("sites/day=2026-11-18/service=a/{number:02}-1.parquet"), &file).unwrap();
+    }
+    let files = store.list("sites/").unwrap();
+    let before = moto.requests().len();
+    for _ in 0..2 {
+        let paths = store.local_paths(&files).unwrap();
+        assert!(paths.len() == 10 && paths.iter().all(|path| fs::read(path).unwrap() == fs::read(&file).unwrap()));
+        assert_eq!(moto.requests().len(), before + 10);
+    }
+    assert!(fs::read_dir(folder.path("cache/files")).unwrap().count() <= 2, "the cache is bounded");
+}

@@ -135,6 +135,12 @@ impl FileCache {
         Ok(Some(content))
     }
 
+    /// Whether a file has a path, whose content stays.
+    pub fn is_linked(&self, file: &StoredFile) -> bool {
+        let linked = self.linked.lock().unwrap_or_else(PoisonError::into_inner);
+        linked.get(&file.key) == Some(&file.tag)
+    }
+
     /// Makes the path of a file, if its content is here.
     pub fn link(&self, file: &StoredFile) -> Result<bool, StoreError> {
         let mut linked = self.linked.lock().unwrap_or_else(PoisonError::into_inner);

@@ -46,13 +46,17 @@ impl FolderStore {
         if folder.is_dir() {
             return Ok(());
         }
-        // Folders of the lake may be new to other writers too. The folders above the lake need it only if the lake itself is new.
-        let is_new = |made: &&Path| made.starts_with(&self.root) || !made.is_dir();
-        let made: Vec<&Path> = folder.ancestors().take_while(is_new).collect();
+        let is_missing = |made: &&Path| !made.as_os_str().is_empty() && !made.is_dir();
+        let missing: Vec<&Path> = self.root.ancestors().take_while(is_missing).collect();
         fs::create_dir_all(folder).map_err(|error| system(folder, error))?;
-        for above in made.into_iter().filter_map(Path::parent) {
-            let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+        // Folders of the lake may be new to other writers too.
+        for above in folder.ancestors().skip(1).take_while(|above| above.starts_with(&self.root)) {
             File::open(above).and_then(|above| above.sync_all()).map_err(|error| system(above, error))?;
+        }
+        // Those above a new lake need not be readable for this user.
+        for above in missing.into_iter().filter_map(Path::parent) {
+            let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+            let _ = File::open(above).and_then(|above| above.sync_all());
         }
         Ok(())
     }

@@ -99,8 +99,15 @@ impl ProgramStore {
         }
     }
 
-    /// Downloads the files whose contents are not here.
+    /// Downloads the files whose contents are not here. May remove others to make room.
     fn download(&self, files: &[StoredFile]) -> Result<(), StoreError> {
+        let bytes = self.fetch(files.iter())?;
+        self.cache.grew(bytes);
+        Ok(())
+    }
+
+    /// Downloads the files whose contents are not here. Returns their bytes.
+    fn fetch<'a>(&self, files: impl Iterator<Item = &'a StoredFile>) -> Result<u64, StoreError> {
         let mut wanted = Vec::new();
         for file in files {
             if self.cache.content(file)?.is_none() {
@@ -108,12 +115,11 @@ impl ProgramStore {
             }
         }
         if wanted.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         let bytes = wanted.iter().fold(0_u64, |sum, wanted| sum.saturating_add(wanted.file.bytes));
         self.ask(&StoreRequest::Get { files: wanted })?;
-        self.cache.grew(bytes);
-        Ok(())
+        Ok(bytes)
     }
 
     /// Refuses keys that are no relative paths: links have their names.
@@ -188,8 +194,10 @@ impl LakeStore for ProgramStore {
         self.check(files)?;
         let mut paths = Vec::new();
         for some in files.chunks(FILES_AT_ONCE) {
-            self.download(some)?;
+            // Those that have a path need not be in the cache any more. The others get theirs before room is made.
+            let bytes = self.fetch(some.iter().filter(|file| !self.cache.is_linked(file)))?;
             paths.extend(some.iter().map(|file| self.local_path(file)).collect::<Result<Vec<_>, _>>()?);
+            self.cache.grew(bytes);
         }
         Ok(paths)
     }
