@@ -236,7 +236,7 @@ fn damaged_files_do_not_stop_the_others() {
     assert_eq!(done.skipped.len(), 1);
     assert_eq!(done.skipped[0].key, bad);
     assert!(done.skipped[0].why.starts_with("damaged, or no Parquet file: "), "{}", done.skipped[0].why);
-    assert_eq!(keys_below(&lake, "incoming/"), [bad.clone()]);
+    assert_eq!(keys_below(&lake, "incoming/"), [&*bad]);
     assert_eq!(rows_of::<SiteRow>(&lake).len(), 3 * 2 * 3 * 12 - 36);
     assert_eq!(run(&lake, &ALL).unwrap(), CompactSummary { skipped_before: vec![bad], ..CompactSummary::default() });
 }
@@ -258,7 +258,7 @@ fn a_skipped_file_is_named_until_its_rows_are_there() {
     };
     let problems = || check(&lake, &mut |_, _| {}).unwrap().problems;
 
-    assert_eq!(skipped(), [bad.clone()]);
+    assert_eq!(skipped(), [&*bad]);
     let about = info(&lake).unwrap().remove(0);
     assert_eq!((about.table, about.incoming.files), (Table::Sites, 1));
     assert!(named(&about.problems)[0].contains("skipped by a compaction"), "{:?}", about.problems);
@@ -267,10 +267,10 @@ fn a_skipped_file_is_named_until_its_rows_are_there() {
     // Tried again, it is skipped again.
     let again = compact_with_skipped(&lake, &ALL, &mut |_, _| {}).unwrap();
     assert_eq!((again.skipped.len(), again.skipped_before.len()), (1, 0));
-    assert_eq!(skipped(), [bad.clone()]);
+    assert_eq!(skipped(), [&*bad]);
 
     fs::write(&path, &content).unwrap();
-    assert_eq!(run(&lake, &ALL).unwrap().skipped_before, [bad.clone()], "only on request");
+    assert_eq!(run(&lake, &ALL).unwrap().skipped_before, [&*bad], "only on request");
     assert!(named(&problems())[0].contains("it can be read now"));
     let done = compact_with_skipped(&lake, &ALL, &mut |_, _| {}).unwrap();
     assert_eq!((done.files_read, done.skipped.len(), done.skipped_before.len()), (1, 0, 0));
