@@ -165,6 +165,14 @@ impl FileCache {
         Ok(true)
     }
 
+    /// A folder for files that are read once.
+    pub fn new_folder(&self) -> Result<ReadOnce, StoreError> {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let path = self.links.join(format!(".once-{}", MADE.fetch_add(1, Ordering::Relaxed)));
+        fs::create_dir(&path).map_err(|error| system(&path, error))?;
+        Ok(ReadOnce(path))
+    }
+
     /// Counts contents that came. From time to time this makes room for them.
     pub fn grew(&self, bytes: u64) {
         if self.grown.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) >= self.limit / 8 {
@@ -196,6 +204,21 @@ impl FileCache {
             let _ = fs::remove_file(path);
             bytes -= length;
         }
+    }
+}
+
+/// A folder that is removed when it is dropped.
+pub struct ReadOnce(PathBuf);
+
+impl ReadOnce {
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for ReadOnce {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

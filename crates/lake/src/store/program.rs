@@ -111,7 +111,7 @@ impl ProgramStore {
         let mut wanted = Vec::new();
         for file in files {
             if self.cache.content(file)?.is_none() {
-                wanted.push(WantedFile { file: file.clone(), to: self.cache.entry(file) });
+                wanted.push(WantedFile { file: file.clone(), to: self.cache.entry(file), tail: None });
             }
         }
         if wanted.is_empty() {
@@ -200,6 +200,23 @@ impl LakeStore for ProgramStore {
             self.cache.grew(bytes);
         }
         Ok(paths)
+    }
+
+    fn ends(&self, files: &[StoredFile], bytes: u64) -> Result<Vec<File>, StoreError> {
+        let mut ends = Vec::new();
+        for some in files.chunks(FILES_AT_ONCE) {
+            let folder = self.cache.new_folder()?;
+            let part = |(number, file): (usize, &StoredFile)| {
+                let to = folder.path().join(number.to_string());
+                WantedFile { file: file.clone(), to, tail: Some(bytes) }
+            };
+            let wanted: Vec<WantedFile> = some.iter().enumerate().map(part).collect();
+            self.ask(&StoreRequest::Get { files: wanted.clone() })?;
+            for WantedFile { to, .. } in wanted {
+                ends.push(File::open(&to).map_err(|error| super::system(&to, error))?);
+            }
+        }
+        Ok(ends)
     }
 
     fn bring(&self, files: &[StoredFile]) -> Result<(), StoreError> {
