@@ -271,7 +271,8 @@ fn long_ages_are_counted_in_whole_hours() {
     let minutes = (now_in_seconds() - NOON) / 60 + 90;
     for (since, table, said) in [
         (format!("{minutes}m"), "sites_hour", true),
-        ("2025-11-17T11:30:00Z".to_owned(), "sites", false),
+        // Whole hours from the roll-up, slots before and after them.
+        ("2025-11-17T11:30:00Z".to_owned(), "sites_hour, sites", false),
         ("2025-11-17T11:00:00Z".to_owned(), "sites_hour", false),
     ] {
         for question in ["growth", "leaks"] {

@@ -123,6 +123,7 @@ fn what_is_no_lake_is_one_clear_line() {
     assert!(!place.file("nowhere").exists());
     for (line, words) in [
         ("lake expire lake --minutes soon", "not a time"),
+        ("lake expire lake --minutes 30d --hours 7d", "--hours is less than --minutes"),
         ("lake compact lake --memory much", "--memory"),
         ("lake mend lake", "mend"),
     ] {

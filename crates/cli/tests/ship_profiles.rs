@@ -105,7 +105,9 @@ fn a_program_that_counts_itself_is_shipped_to_the_byte() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let request = take_one(listener);
-        let line = format!("ship --to {kind}+http://{address} --name keeper --once --version 1.42 --region eu-1");
+        // In two words, or in one.
+        let to = if kind == "otlp" { "otlp http" } else { "pyroscope+http" };
+        let line = format!("ship --to {to}://{address} --name keeper --once --version 1.42 --region eu-1");
         let done = command(&line).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         let (first, body) = request.join().unwrap();

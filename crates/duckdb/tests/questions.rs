@@ -8,11 +8,14 @@ use highwater_fleet::questions::{
     FleetInstant, LeakRule, ProcessOrder, SiteTable, VersionPair, diff_sql, growth_sql, joint, leaks_sql,
     processes_sql, timeline_sql, top_sql,
 };
+use highwater_lake::compact::{CompactOptions, compact};
 use highwater_lake::rows::{Batch, Labels, LakeProcess, ProcessRow, SiteRow};
+use highwater_lake::{SlotRange, Table};
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use support::{Folder, Rows, START, ask, name, open, random_lake};
+use support::{Dice, Folder, Rows, START, ask, name, open, random_lake};
 
 type Passes = fn(&Labels, i64) -> bool;
 
@@ -378,8 +381,118 @@ fn a_difference_is_one_of_means_by_service() {
     });
 }
 
+/// Roll-up and slots together, in scopes that begin and end anywhere.
+#[test]
+fn whole_hours_and_the_slots_around_them_give_what_all_slots_give() {
+    let mut dice = Dice(7);
+    let mut rows = 0;
+    for seed in [2, 30, 400] {
+        let folder = Folder::new(&format!("edges-{seed}"));
+        random_lake(&folder.0, seed);
+        let lake = open(&folder.0);
+        // The third hour stays as hosts wrote it.
+        let options = CompactOptions { until: START + 7200, memory: 64 << 20 };
+        compact(lake.lake(), &options, &mut |_, _| {}).unwrap();
+        for filters in [&[][..], &["host=web-*"], &["container=pod 1", "host!=web-2"]] {
+            let offset = 1 + dice.below(3598) as i64;
+            let since = if dice.below(2) == 0 { START - offset } else { START + offset };
+            let scope = part(Some(since), Some(START + 7200 + dice.below(2500) as i64), filters);
+            for table in [lake.site_table(&scope, false), lake.line_table(&scope, false)] {
+                assert_eq!(table.unwrap(), (SiteTable::Edges, scope.clone()));
+            }
+            let answers = |table: SiteTable| -> Vec<Vec<Value>> {
+                let all = LeakRule { slots: 5, r2: 0.0, blocks_per_hour: -1e9 };
+                let (a, b) = (part(None, None, &["region=eu west's"]), part(None, None, &["region=us_west\\2"]));
+                let texts = [
+                    leaks_sql(&scope, table, LeakRule::default(), 0),
+                    leaks_sql(&scope, table, all, 0),
+                    growth_sql(&scope, table, &VersionPair::Latest, false, 0),
+                    growth_sql(&scope, table, &VersionPair::Latest, true, 0),
+                    diff_sql(&scope, &a, &b, table, 0),
+                ];
+                let answer = |sql: &String| {
+                    let found = lake.ask_sites(sql, &scope, table, 1_000_000, &|| true).unwrap();
+                    assert_eq!(found.left_out, [""; 0]);
+                    found.answer.objects().collect()
+                };
+                texts.iter().map(answer).collect()
+            };
+            let expected = answers(SiteTable::Minutes);
+            rows += expected.iter().map(Vec::len).sum::<usize>();
+            assert_eq!(answers(SiteTable::Edges), expected, "{seed} {scope:?}");
+        }
+        // Slots of the whole hours are not even opened.
+        let scope = part(Some(START + 60), Some(START + 7260), &[]);
+        let inner = SlotRange { from: START + 3600, until: START + 7200 };
+        for file in lake.lake().files(Table::Sites, inner).unwrap().compacted {
+            std::fs::write(folder.0.join(file.key), "no Parquet").unwrap();
+        }
+        let left_out = |table: SiteTable| {
+            let sql = leaks_sql(&scope, table, LeakRule::default(), 0);
+            lake.ask_sites(&sql, &scope, table, 1000, &|| true).unwrap().left_out.len()
+        };
+        assert_eq!(left_out(SiteTable::Edges), 0);
+        assert!(left_out(SiteTable::Minutes) > 0);
+    }
+    assert!(rows > 300, "{rows} rows");
+}
+
+#[test]
+fn a_line_through_billions_of_blocks_is_exact_and_one_through_more_fails_no_question() {
+    let folder = Folder::new("billions");
+    let lake = open(&folder.0);
+    let mut batch = Batch::default();
+    let slots: Vec<i64> = (0..60).map(|number| START + number * 7200).collect();
+    let curves = [(1, 2_000_000_000, 10_000_000), (2, (1 << 50) - 60, 1)];
+    for (id, first, step) in curves {
+        let labels = Labels { service: "s".into(), ..Labels::default() };
+        let process = Arc::new(LakeProcess { labels, pid: 1, start_us: START * 1_000_000, process_id: id });
+        for (slot, live_blocks) in slots.iter().zip((0..).map(|number| first + number * step)) {
+            let (slot, sample_period, live_bytes) = (*slot, 0, live_blocks);
+            batch.processes.push(ProcessRow {
+                slot,
+                process: Arc::clone(&process),
+                sample_period,
+                live_bytes,
+                live_blocks,
+                rss_bytes: None,
+                limit_bytes: None,
+            });
+            batch.sites.push(SiteRow {
+                slot,
+                process: Arc::clone(&process),
+                stack_id: id,
+                site_id: id,
+                sample_period,
+                live_bytes,
+                live_blocks,
+                alloc_bytes: None,
+                alloc_blocks: None,
+            });
+        }
+    }
+    lake.lake().add("a", &batch).unwrap();
+    let scope = FleetScope::default();
+    let answer = ask(&lake, &leaks_sql(&scope, SiteTable::Minutes, LeakRule::default(), 0), &scope);
+    let points: Vec<(i128, i128)> =
+        batch.sites[..60].iter().map(|row| (i128::from(row.slot - START), i128::from(row.live_blocks))).collect();
+    let sum = |term: &dyn Fn(i128, i128) -> i128| points.iter().map(|(x, y)| term(*x, *y)).sum::<i128>() as f64;
+    let (n, sx, sy) = (60.0, sum(&|x, _| x), sum(&|_, y| y));
+    let (sxx, sxy, syy) = (sum(&|x, _| x * x), sum(&|x, y| x * y), sum(&|_, y| y * y));
+    assert!(syy > 9.3e18, "the sum of the squares has more than 63 bits");
+    let (dxx, dxy, dyy) = (n * sxx - sx * sx, n * sxy - sx * sy, n * syy - sy * sy);
+    let expected = vec![json!(1), json!(3600.0 * dxy / dxx), json!(dxy * dxy / (dxx * dyy))];
+    assert_eq!(columns(&answer, &["site_id", "slowest", "r2"]), [expected]);
+    // The roll-up lacks the sums of the second process: lines are fitted to slots.
+    compact(lake.lake(), &CompactOptions { until: i64::MAX, memory: 64 << 20 }, &mut |_, _| {}).unwrap();
+    let later = part(Some(START + 60), None, &[]);
+    assert_eq!(lake.site_table(&later, false).unwrap(), (SiteTable::Edges, later.clone()));
+    assert_eq!(lake.line_table(&later, false).unwrap(), (SiteTable::Minutes, later));
+}
+
 #[test]
 fn processes_have_their_slope_and_the_time_to_their_limit() {
+    let at_limit = Cell::new(0);
     on_random_lakes("processes", |lake, rows, scope, passes| {
         let (processes, _) = chosen(rows, passes);
         let mut by_process: BTreeMap<i64, Vec<&ProcessRow>> = BTreeMap::new();
@@ -396,8 +509,12 @@ fn processes_have_their_slope_and_the_time_to_their_limit() {
             let (sxx, sxy) = (sum(&|x, _| x * x), sum(&|x, y| x * y));
             let slope = 3_686_400.0 * (n * sxy - sx * sy) / (n * sxx - sx * sx);
             let used = last.rss_bytes.unwrap_or(last.live_bytes);
-            let limit = last.limit_bytes.filter(|limit| slope > 0.0 && *limit > used);
-            let hours = limit.map(|limit| (limit - used) as f64 / slope);
+            // One that has reached its limit has no time left, whether it grows or not.
+            let hours = last.limit_bytes.and_then(|limit| match limit <= used {
+                true => Some(0.0),
+                false => (slope > 0.0).then(|| (limit - used) as f64 / slope),
+            });
+            at_limit.set(at_limit.get() + usize::from(hours == Some(0.0)));
             expected.push((slope, *process, last.live_bytes, rows.len() as i64, hours));
         }
         expected.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -411,6 +528,7 @@ fn processes_have_their_slope_and_the_time_to_their_limit() {
         let answer = ask(lake, &processes_sql(scope, ProcessOrder::Limit, 3, 5), scope);
         assert_eq!(columns(&answer, &names), rows(&expected[..expected.len().min(5)]), "{scope:?}");
     });
+    assert!(at_limit.get() > 0, "no process was at its limit");
 }
 
 #[test]

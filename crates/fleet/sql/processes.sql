@@ -1,4 +1,4 @@
--- Processes: how fast does each one grow (least-squares slope of its live bytes), and when does it reach its limit if it goes on?
+-- Processes: how fast does each one grow (least-squares slope of its live bytes), and when does it reach its limit if it goes on? One that is at its limit already has no hours left.
 -- Bytes are counted in KiB, so that the sums of squares fit into 64 bits. A process that sampled in any slot has estimates: its slope is made of all of them.
 WITH chosen AS (SELECT process_id, slot, service, version, region, host, container, pid, sample_period, live_bytes, live_blocks, rss_bytes, limit_bytes
                 FROM processes WHERE {processes}),
@@ -12,7 +12,8 @@ WITH chosen AS (SELECT process_id, slot, service, version, region, host, contain
      e AS (SELECT f.process_id AS process_id, c.service AS service, c.version AS version, c.region AS region, c.host AS host, c.container AS container, c.pid AS pid,
                   f.first AS first_slot, f.last AS last_slot, f.slots AS slots, f.bytes_per_hour AS bytes_per_hour, c.live_bytes AS live_bytes, c.live_blocks AS live_blocks,
                   c.rss_bytes AS rss_bytes, c.limit_bytes AS limit_bytes, f.sample_period AS sample_period,
-                  CASE WHEN f.bytes_per_hour > 0e0 AND c.limit_bytes > 0 AND c.limit_bytes > coalesce(c.rss_bytes, c.live_bytes)
+                  CASE WHEN c.limit_bytes > 0 AND c.limit_bytes <= coalesce(c.rss_bytes, c.live_bytes) THEN 0e0
+                       WHEN f.bytes_per_hour > 0e0 AND c.limit_bytes > 0
                        THEN CAST(c.limit_bytes - coalesce(c.rss_bytes, c.live_bytes) AS DOUBLE) / f.bytes_per_hour END AS hours_to_limit
            FROM f JOIN chosen c ON c.process_id = f.process_id AND c.slot = f.last)
 SELECT process_id, service, version, region, host, container, pid, first_slot, last_slot, slots, bytes_per_hour, live_bytes, live_blocks, rss_bytes, limit_bytes,

@@ -43,6 +43,8 @@ struct FleetQuestion<'a> {
     views: &'a BTreeMap<String, String>,
     /// The only slots of `sites` that count, if they are known.
     slots: Option<&'a [i64]>,
+    /// Hours whose compacted slots are not read: the roll-up has their sums.
+    rolled_up: Option<&'a FleetScope>,
     max_rows: u64,
 }
 
@@ -76,7 +78,21 @@ impl FleetLake {
         max_rows: u64,
         go_on: &dyn Fn() -> bool,
     ) -> Result<FleetAnswer, FleetError> {
-        self.answer(&FleetQuestion { sql, scope, views: &views(), slots: None, max_rows }, go_on)
+        self.answer(&FleetQuestion { sql, scope, views: &views(), slots: None, rolled_up: None, max_rows }, go_on)
+    }
+
+    /// The answer to a text that has the figures of sites from one of the tables that [`site_table`](Self::site_table) chooses.
+    pub fn ask_sites(
+        &self,
+        sql: &str,
+        scope: &FleetScope,
+        table: SiteTable,
+        max_rows: u64,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<FleetAnswer, FleetError> {
+        let inner = scope.inner_hours().filter(|_| table == SiteTable::Edges);
+        let rolled_up = inner.as_ref();
+        self.answer(&FleetQuestion { sql, scope, views: &views(), slots: None, rolled_up, max_rows }, go_on)
     }
 
     /// The answer to a user's text, for which the tables have only the rows of the scope.
@@ -87,7 +103,10 @@ impl FleetLake {
         max_rows: u64,
         go_on: &dyn Fn() -> bool,
     ) -> Result<FleetAnswer, FleetError> {
-        self.answer(&FleetQuestion { sql, scope, views: &views_of(scope), slots: None, max_rows }, go_on)
+        self.answer(
+            &FleetQuestion { sql, scope, views: &views_of(scope), slots: None, rolled_up: None, max_rows },
+            go_on,
+        )
     }
 
     /// The answer to a text that takes from `sites` only rows of some slots. Files of other hours are not read, which an object store would have to bring.
@@ -99,7 +118,10 @@ impl FleetLake {
         max_rows: u64,
         go_on: &dyn Fn() -> bool,
     ) -> Result<FleetAnswer, FleetError> {
-        self.answer(&FleetQuestion { sql, scope, views: &views(), slots: Some(slots), max_rows }, go_on)
+        self.answer(
+            &FleetQuestion { sql, scope, views: &views(), slots: Some(slots), rolled_up: None, max_rows },
+            go_on,
+        )
     }
 
     /// Which call sites hold the most at one instant? The slot is found first, so that only sites of its hour are read.
@@ -134,10 +156,25 @@ impl FleetLake {
                     return Err(FleetError::Cancelled);
                 }
                 let all: Vec<StoredFile> = files.compacted.iter().chain(&files.incoming).cloned().collect();
-                match self.lake.store().bring(&all) {
-                    Err(StoreError::NotFound(_)) => is_gone = true,
-                    brought => brought.map_err(LakeError::from)?,
+                // With their paths, if the engine opens them on this machine: what has a path stays, however full the cache gets meanwhile.
+                let brought = match self.engine.reads_objects() {
+                    true => self.check_footers(table, &all),
+                    false => self.lake.store().local_paths(&all).map(drop).map_err(LakeError::from),
+                };
+                match brought {
+                    Err(LakeError::Store(StoreError::NotFound(_))) => {
+                        is_gone = true;
+                        continue;
+                    }
+                    brought => brought?,
                 }
+                let skipped = |file: &StoredFile| {
+                    format!(
+                        "{}: damaged when it was compacted; 'highwater lake compact --retry' reads it again",
+                        file.key
+                    )
+                };
+                found.left_out.extend(files.skipped.iter().map(skipped));
                 let mut kept = LakeFiles::default();
                 for (list, into) in [(files.compacted, &mut kept.compacted), (files.incoming, &mut kept.incoming)] {
                     for file in list {
@@ -173,7 +210,7 @@ impl FleetLake {
                     // Some errors of damaged pages do not name their file.
                     None if DAMAGE.iter().any(|kind| line.starts_with(kind)) => {
                         let known = damaged.len();
-                        damaged.extend(self.damaged_files(&good));
+                        damaged.extend(self.damaged_files(&good)?);
                         if damaged.len() == known {
                             return Err(FleetError::Engine(line));
                         }
@@ -194,7 +231,7 @@ impl FleetLake {
     }
 
     /// Files with rows that cannot be read, found by reading all of them.
-    fn damaged_files(&self, files: &BTreeMap<Table, LakeFiles>) -> BTreeMap<String, String> {
+    fn damaged_files(&self, files: &BTreeMap<Table, LakeFiles>) -> Result<BTreeMap<String, String>, FleetError> {
         let mut damaged = BTreeMap::new();
         for (table, files) in files {
             for file in files.compacted.iter().chain(&files.incoming) {
@@ -205,17 +242,21 @@ impl FleetLake {
                     Table::Stacks => self.read_all::<StackRow>(file),
                     Table::Frames => self.read_all::<ServiceFrame>(file),
                 };
-                if let Err(problem) = read {
-                    damaged.insert(file.key.clone(), problem.to_string());
+                match read {
+                    Ok(()) => {}
+                    Err(error @ (LakeError::File { .. } | LakeError::Store(StoreError::NotFound(_)))) => {
+                        damaged.insert(file.key.clone(), error.to_string());
+                    }
+                    Err(error) => return Err(error.into()),
                 }
             }
         }
-        damaged
+        Ok(damaged)
     }
 
     fn read_all<R: LakeRow>(&self, file: &StoredFile) -> Result<(), LakeError> {
         let mut reader = self.lake.read::<R>(file)?;
-        let damaged = |problem| LakeError::File { file: file.key.clone(), problem };
+        let damaged = |problem| LakeError::file(&file.key, problem);
         while reader.next_rows().map_err(damaged)?.is_some() {}
         Ok(())
     }
@@ -241,7 +282,11 @@ impl FleetLake {
 
     /// The files of all tables that a text, or a view that it names, names.
     fn listed(&self, question: &FleetQuestion<'_>) -> Result<BTreeMap<Table, LakeFiles>, FleetError> {
-        let FleetQuestion { sql, scope, views, slots, .. } = *question;
+        let FleetQuestion { sql, scope, views, slots, rolled_up, .. } = *question;
+        let is_rolled_up = |file: &StoredFile| {
+            let hour = LakeKey::parse(&file.key).map(|key| key.hour);
+            rolled_up.zip(hour).is_some_and(|(hours, hour)| hours.has_hour(hour))
+        };
         let in_slots = |file: &StoredFile| {
             let hour = LakeKey::parse(&file.key).map(|key| key.hour);
             slots
@@ -268,8 +313,9 @@ impl FleetLake {
                 }
                 files.compacted.retain(|file| service_passes(file, scope));
                 if table == Table::Sites {
-                    files.compacted.retain(in_slots);
+                    files.compacted.retain(|file| in_slots(file) && !is_rolled_up(file));
                     files.incoming.retain(in_slots);
+                    files.skipped.retain(in_slots);
                 }
                 listed.insert(table, files);
             }
@@ -297,26 +343,40 @@ impl FleetLake {
         if let Some(known) = checked().get(&name) {
             return Ok(known.clone());
         }
-        let opened = match table {
-            Table::Sites => self.lake.read::<SiteRow>(file).map(drop),
-            Table::SitesHour => self.lake.read::<HourRow>(file).map(drop),
-            Table::Processes => self.lake.read::<ProcessRow>(file).map(drop),
-            Table::Stacks => self.lake.read::<StackRow>(file).map(drop),
-            Table::Frames => self.lake.read::<ServiceFrame>(file).map(drop),
-        };
-        let problem = match opened {
-            Ok(()) => None,
-            Err(error @ LakeError::File { .. }) => Some(error.to_string()),
-            Err(error) => return Err(error),
-        };
+        let problem = problem_of(match table {
+            Table::Sites => self.lake.read_at_path::<SiteRow>(file).map(drop),
+            Table::SitesHour => self.lake.read_at_path::<HourRow>(file).map(drop),
+            Table::Processes => self.lake.read_at_path::<ProcessRow>(file).map(drop),
+            Table::Stacks => self.lake.read_at_path::<StackRow>(file).map(drop),
+            Table::Frames => self.lake.read_at_path::<ServiceFrame>(file).map(drop),
+        })?;
         checked().insert(name, problem.clone());
         Ok(problem)
+    }
+
+    /// Checks files that stay where they are, for engines that read them there. Notes what [`problem`](Self::problem) says of each.
+    fn check_footers(&self, table: Table, files: &[StoredFile]) -> Result<(), LakeError> {
+        let checked = || self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = |file: &&StoredFile| !checked().contains_key(&(file.key.clone(), file.tag.clone()));
+        let new: Vec<StoredFile> = files.iter().filter(is_new).cloned().collect();
+        let found = match table {
+            Table::Sites => self.lake.check_footers::<SiteRow>(&new),
+            Table::SitesHour => self.lake.check_footers::<HourRow>(&new),
+            Table::Processes => self.lake.check_footers::<ProcessRow>(&new),
+            Table::Stacks => self.lake.check_footers::<StackRow>(&new),
+            Table::Frames => self.lake.check_footers::<ServiceFrame>(&new),
+        };
+        for (file, opened) in new.into_iter().zip(found?) {
+            let problem = problem_of(opened)?;
+            checked().insert((file.key, file.tag), problem);
+        }
+        Ok(())
     }
 
     /// The table for a question that sums over time, and its scope.
     ///
     /// The roll-up by hour is much smaller and has the same sums. It is used if the scope has whole hours, if it may be widened, or if it begins before the slots that are
-    /// kept; then it is widened to whole hours.
+    /// kept; then it is widened to whole hours. Otherwise it is used for the whole hours within the scope.
     pub fn site_table(&self, scope: &FleetScope, may_widen: bool) -> Result<(SiteTable, FleetScope), FleetError> {
         let (hours, slots) =
             (self.lake.files(Table::SitesHour, range(scope))?, self.lake.files(Table::Sites, range(scope))?);
@@ -330,10 +390,33 @@ impl FleetLake {
         let first_slot = slots_compacted.iter().map(|(hour, _)| *hour).chain(incoming.map(|key| key.hour)).min();
         let is_older = hours.iter().next().is_some_and(|(hour, _)| first_slot.is_none_or(|first| *hour < first));
         let is_complete = !hours.is_empty() && slots_compacted.is_subset(&hours);
-        match is_older || (is_complete && (may_widen || scope.has_whole_hours())) {
-            true => Ok((SiteTable::Hours, scope.in_whole_hours())),
-            false => Ok((SiteTable::Minutes, scope.clone())),
+        if is_older || (is_complete && (may_widen || scope.has_whole_hours())) {
+            return Ok((SiteTable::Hours, scope.in_whole_hours()));
         }
+        let is_inner_complete = scope.inner_hours().is_some_and(|inner| {
+            let mut slots = slots_compacted.iter().filter(|(hour, _)| inner.has_hour(*hour)).peekable();
+            slots.peek().is_some() && slots.all(|part| hours.contains(part))
+        });
+        let table = if is_inner_complete { SiteTable::Edges } else { SiteTable::Minutes };
+        Ok((table, scope.clone()))
+    }
+
+    /// The same for a question that fits lines. The roll-up lacks sums of hundreds of millions of blocks, which the slots still have; then all slots are read, so that the answer
+    /// is that of the slots.
+    pub fn line_table(&self, scope: &FleetScope, may_widen: bool) -> Result<(SiteTable, FleetScope), FleetError> {
+        let found = self.site_table(scope, may_widen)?;
+        let (SiteTable::Edges, Some(inner)) = (found.0, scope.inner_hours()) else { return Ok(found) };
+        let mut files = self.lake.files(Table::SitesHour, range(&inner))?.compacted;
+        files.retain(|file| service_passes(file, scope));
+        self.lake.store().local_paths(&files).map_err(LakeError::from)?;
+        for file in &files {
+            match self.lake.read_at_path::<HourRow>(file) {
+                Ok(reader) if !reader.may_have_nulls("syy") => {}
+                Ok(_) | Err(LakeError::File { .. }) => return Ok((SiteTable::Minutes, scope.clone())),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(found)
     }
 
     /// The first slot whose call sites are kept, if a scope begins before it.
@@ -366,6 +449,15 @@ impl FleetLake {
         let found = self.ask(sql, &FleetScope::default(), 1000, &|| true)?;
         let names = found.answer.rows.iter().filter_map(|row| row.first()?.as_str());
         Ok(names.map(str::to_owned).collect())
+    }
+}
+
+/// Why a file cannot be used; `None` if it can.
+fn problem_of(opened: Result<(), LakeError>) -> Result<Option<String>, LakeError> {
+    match opened {
+        Ok(()) => Ok(None),
+        Err(error @ LakeError::File { .. }) => Ok(Some(error.to_string())),
+        Err(error) => Err(error),
     }
 }
 

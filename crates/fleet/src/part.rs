@@ -3,7 +3,7 @@
 use crate::error::FleetError;
 use crate::fleet_lake::{FleetAnswer, FleetLake};
 use crate::protocol::EngineAnswer;
-use crate::questions::{FleetInstant, filled};
+use crate::questions::{FleetInstant, SiteTable, filled};
 use crate::scope::{FleetScope, ScopeOf};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -63,6 +63,11 @@ impl<'a> FleetPart<'a> {
     /// The answer to a text.
     pub fn answer(&self, sql: &str, max_rows: u64) -> Result<EngineAnswer, FleetError> {
         self.noted(self.lake.ask(sql, self.scope, max_rows, &|| (self.progress)(None))?)
+    }
+
+    /// The same for a text that has the figures of sites from a table.
+    pub fn answer_from(&self, sql: &str, table: SiteTable, max_rows: u64) -> Result<EngineAnswer, FleetError> {
+        self.noted(self.lake.ask_sites(sql, self.scope, table, max_rows, &|| (self.progress)(None))?)
     }
 
     /// Which call sites hold the most at one instant?

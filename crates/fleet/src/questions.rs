@@ -46,6 +46,8 @@ pub enum SiteTable {
     Minutes,
     /// `sites_hour`: a row per hour. Files that are not yet compacted have only slots, and are added.
     Hours,
+    /// `sites_hour` for the hours that lie within the scope, `sites` for the slots before and after them.
+    Edges,
 }
 
 impl SiteTable {
@@ -54,27 +56,43 @@ impl SiteTable {
         match self {
             Self::Minutes => "sites",
             Self::Hours => "sites_hour",
+            Self::Edges => "sites_hour, sites",
         }
     }
 
-    /// Rows of a scope with sums that can be added: n slots, bytes, blocks, and the sums for slopes over the time since `base`.
+    /// Rows of a scope with sums that can be added: n slots, bytes, blocks, and the sums for slopes over the time since `base`. Blocks whose square has more than 63 bits are
+    /// null, so that no product of them is beyond what engines count with.
     fn rows(self, scope: &FleetScope) -> String {
-        let slots = |table: &str| {
+        let slots = |table: &str, condition: &str| {
             format!(
                 "SELECT service, version, region, host, pid, process_id, stack_id, site_id, sample_period, slot AS base, CAST(1 AS BIGINT) AS n, \
-                 live_bytes AS bytes, live_blocks AS blocks, CAST(0 AS BIGINT) AS sx, CAST(0 AS BIGINT) AS sxx, CAST(0 AS BIGINT) AS sxy, \
-                 CASE WHEN live_blocks < 3000000000 THEN live_blocks * live_blocks END AS syy FROM {table} WHERE {}",
-                scope.sql(ScopeOf::Sites)
+                 live_bytes AS bytes, CASE WHEN live_blocks < 3000000000 THEN live_blocks END AS blocks, CAST(0 AS BIGINT) AS sx, CAST(0 AS BIGINT) AS sxx, \
+                 CAST(0 AS BIGINT) AS sxy, CASE WHEN live_blocks < 3000000000 THEN live_blocks * live_blocks END AS syy FROM {table} WHERE {condition}"
             )
         };
-        match self {
-            Self::Minutes => slots("sites"),
-            Self::Hours => format!(
+        let hours = |scope: &FleetScope| {
+            format!(
                 "SELECT service, version, region, host, pid, process_id, stack_id, site_id, sample_period, hour AS base, n, sum_bytes AS bytes, \
-                 sum_blocks AS blocks, sx, sxx, sxy, syy FROM sites_hour WHERE {} UNION ALL {}",
-                scope.sql(ScopeOf::Hours),
-                slots("sites_incoming")
-            ),
+                 CASE WHEN syy IS NULL THEN NULL ELSE sum_blocks END AS blocks, sx, sxx, sxy, syy FROM sites_hour WHERE {}",
+                scope.sql(ScopeOf::Hours)
+            )
+        };
+        let all = scope.sql(ScopeOf::Sites);
+        match (self, scope.inner_hours()) {
+            (Self::Hours, _) => format!("{} UNION ALL {}", hours(scope), slots("sites_incoming", &all)),
+            (Self::Edges, Some(inner)) => {
+                let before = inner.since.map(|since| format!("slot < {since}"));
+                let after = inner.until.map(|until| format!("slot >= {until}"));
+                let ends: Vec<String> = before.into_iter().chain(after).collect();
+                let ends = if ends.is_empty() { "1 = 0".to_owned() } else { ends.join(" OR ") };
+                format!(
+                    "{} UNION ALL {} UNION ALL {}",
+                    hours(&inner),
+                    slots("sites_compacted", &format!("{all} AND ({ends})")),
+                    slots("sites_incoming", &all)
+                )
+            }
+            (Self::Minutes | Self::Edges, _) => slots("sites", &all),
         }
     }
 }
@@ -199,7 +217,7 @@ pub fn leaks_sql(scope: &FleetScope, table: SiteTable, rule: LeakRule, top: usiz
         SiteTable::Minutes => {
             ("r.base - p.first", "(r.base - p.first) * (r.base - p.first)", "(r.base - p.first) * r.blocks")
         }
-        SiteTable::Hours => (
+        SiteTable::Hours | SiteTable::Edges => (
             "r.sx + r.n * (r.base - p.first)",
             "r.sxx + 2 * (r.base - p.first) * r.sx + r.n * (r.base - p.first) * (r.base - p.first)",
             "r.sxy + (r.base - p.first) * r.blocks",
@@ -326,6 +344,7 @@ mod tests {
             growth_sql(&scope, SiteTable::Hours, &versions, false, 0),
             growth_sql(&scope, SiteTable::Minutes, &VersionPair::Latest, true, 0),
             leaks_sql(&scope, SiteTable::Hours, LeakRule::default(), 5),
+            leaks_sql(&scope, SiteTable::Edges, LeakRule::default(), 5),
             diff_sql(&scope, &scope, &scope, SiteTable::Minutes, 5),
             processes_sql(&scope, ProcessOrder::Limit, 3, 5),
             timeline_sql(&scope, FleetLabel::Region, 60),

@@ -67,6 +67,20 @@ impl FleetScope {
         }
     }
 
+    /// The scope in whole hours that lies within this one; `None` if no hour does.
+    pub fn inner_hours(&self) -> Option<Self> {
+        let down = |time: i64| time - time.rem_euclid(3600);
+        let since = self.since.map(|since| down(since.saturating_add(3599)));
+        let until = self.until.map(down);
+        let is_empty = since.zip(until).is_some_and(|(since, until)| since >= until);
+        (!is_empty).then(|| Self { since, until, labels: self.labels.clone() })
+    }
+
+    /// Whether an hour, given by its first slot, begins in the scope.
+    pub(crate) fn has_hour(&self, hour: i64) -> bool {
+        self.since.is_none_or(|since| hour >= since) && self.until.is_none_or(|until| hour < until)
+    }
+
     /// Whether the scope begins and ends at full hours.
     pub fn has_whole_hours(&self) -> bool {
         *self == self.in_whole_hours()

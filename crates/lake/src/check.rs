@@ -6,7 +6,7 @@ use crate::error::LakeError;
 use crate::key_part::{KeyPart, in_parts};
 use crate::keys::{FileState, HOUR, LakeKey, SlotRange};
 use crate::lake::Lake;
-use crate::parquet::LakeRow;
+use crate::parquet::{FileProblem, LakeRow};
 use crate::rows::{HourRow, ProcessRow, ServiceFrame, SiteRow, StackRow};
 use crate::store::StoredFile;
 use crate::table::Table;
@@ -57,6 +57,7 @@ pub fn check_in_parts(
             .push(format!("frames: {count} stacks have none, such as stack {stack} of site {site}"));
     }
     checker.hours(most_keys, &unnamed, progress)?;
+    checker.skipped()?;
     Ok(checker.summary)
 }
 
@@ -97,6 +98,46 @@ impl Checker<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Files that a compaction left out: their rows are in no answer.
+    fn skipped(&mut self) -> Result<(), LakeError> {
+        for table in Table::INCOMING {
+            for file in self.lake.files(table, SlotRange::ALL)?.skipped {
+                let read = match table {
+                    Table::Processes => self.unread::<ProcessRow>(&file),
+                    Table::Stacks => self.unread::<StackRow>(&file),
+                    Table::Frames => self.unread::<ServiceFrame>(&file),
+                    Table::Sites | Table::SitesHour => self.unread::<SiteRow>(&file),
+                };
+                let why = match read? {
+                    Some(why) => format!("skipped by a compaction, its rows are missing: {why}"),
+                    None => "skipped by a compaction, its rows are missing; it can be read now: 'highwater lake compact --retry' adds them".to_owned(),
+                };
+                self.summary.files += 1;
+                self.summary.problems.push(format!("{}: {why}", file.key));
+            }
+        }
+        Ok(())
+    }
+
+    /// Why the rows of a file cannot be compacted, if they cannot.
+    fn unread<R: LakeRow>(&self, file: &StoredFile) -> Result<Option<String>, LakeError> {
+        let hour = LakeKey::parse(&file.key).map_or(0, |key| key.hour);
+        let read = || -> Result<(), LakeError> {
+            let mut reader = self.lake.read::<R>(file)?;
+            while let Some(rows) = reader.next_rows().map_err(|problem| LakeError::file(&file.key, problem))? {
+                if let Some(slot) = rows.iter().filter_map(R::slot).find(|slot| !(hour..hour + HOUR).contains(slot)) {
+                    return Err(LakeError::file(&file.key, FileProblem::Impossible { column: "slot", value: slot }));
+                }
+            }
+            Ok(())
+        };
+        match read() {
+            Ok(()) => Ok(None),
+            Err(LakeError::File { problem, .. }) => Ok(Some(problem.to_string())),
+            Err(error) => Err(error),
+        }
     }
 
     fn table<R: LakeRow>(
@@ -267,8 +308,17 @@ impl Checker<'_> {
             // By hash: the first file, how often it is there again, and the last file.
             let mut seen: HashMap<u64, (u32, u32, u32)> = HashMap::new();
             for (at, file) in files.iter().enumerate() {
-                let Ok(mut reader) = self.lake.read::<R>(file) else { continue };
-                while let Ok(Some(rows)) = reader.next_rows() {
+                // What is wrong with a file is reported already.
+                let mut reader = match self.lake.read::<R>(file) {
+                    Err(LakeError::File { .. }) => continue,
+                    opened => opened?,
+                };
+                loop {
+                    let rows = match reader.next_rows().map_err(|problem| LakeError::file(&file.key, problem)) {
+                        Ok(Some(rows)) => rows,
+                        Ok(None) | Err(LakeError::File { .. }) => break,
+                        Err(error) => return Err(error),
+                    };
                     for row in rows {
                         let Some(hash) = part.hash(&(row.key(), row.service())) else { continue };
                         match seen.entry(hash) {

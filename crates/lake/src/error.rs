@@ -10,7 +10,7 @@ pub enum LakeError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A file cannot be used.
+    /// A file cannot be used: it is damaged, or not of this table. Made by [`LakeError::file`].
     #[error("{file}: {problem}")]
     File {
         /// Its path in the lake.
@@ -54,7 +54,22 @@ pub enum LakeError {
 }
 
 impl LakeError {
-    pub(crate) fn file(file: &str, problem: FileProblem) -> Self {
-        Self::File { file: file.to_owned(), problem }
+    /// What is wrong with a file of the lake. A system call that failed says nothing about the file: a network file system may be away for a moment. So it is an
+    /// error of the store, and no caller leaves the file out.
+    pub fn file(file: &str, problem: FileProblem) -> Self {
+        let file = file.to_owned();
+        match problem {
+            FileProblem::System(error) => Self::Store(StoreError::System { path: file, error }),
+            problem => Self::File { file, problem },
+        }
+    }
+
+    /// What is wrong with a temporary file. Never a [`LakeError::File`]: compaction leaves such files out and goes on.
+    pub(crate) fn scratch(path: &str, problem: FileProblem) -> Self {
+        let error = match problem {
+            FileProblem::System(error) => error,
+            problem => io::Error::other(problem.to_string()),
+        };
+        Self::Scratch { path: path.to_owned(), error }
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::error::LakeError;
 use crate::keys::{HOUR, incoming_key, kept_service};
-use crate::parquet::{Cell, LakeRow, TableWriter};
+use crate::parquet::{Cell, FileProblem, LakeRow, TableWriter};
 use crate::rows::{Batch, LakeProcess, ServiceFrame};
-use crate::table::{ColumnKind, SERVICE};
+use crate::table::{ColumnKind, SERVICE, Table};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -43,6 +43,51 @@ pub fn incoming_files(host: &str, batch: &Batch) -> Result<Vec<IncomingFile>, La
     });
     add_table(host, first, sites.collect(), &mut files)?;
     Ok(files)
+}
+
+/// Rows with values that cannot be.
+#[derive(Debug)]
+pub struct ImpossibleRows {
+    /// How many they are.
+    pub count: usize,
+    /// The table of the first one.
+    pub table: Table,
+    /// What is wrong with it.
+    pub problem: FileProblem,
+}
+
+/// The rows of a batch that a lake takes, and what is said of the others.
+pub fn possible_rows(batch: &Batch) -> (Batch, Option<ImpossibleRows>) {
+    let mut left_out = None;
+    let possible = Batch {
+        processes: kept(&batch.processes, &mut left_out, Table::Processes, LakeRow::check),
+        sites: kept(&batch.sites, &mut left_out, Table::Sites, LakeRow::check),
+        stacks: kept(&batch.stacks, &mut left_out, Table::Stacks, LakeRow::check),
+        frames: kept(&batch.frames, &mut left_out, Table::Frames, |frame| {
+            ServiceFrame { service: String::new(), frame: frame.clone() }.check()
+        }),
+    };
+    (possible, left_out)
+}
+
+fn kept<R: Clone>(
+    rows: &[R],
+    left_out: &mut Option<ImpossibleRows>,
+    table: Table,
+    check: impl Fn(&R) -> Result<(), FileProblem>,
+) -> Vec<R> {
+    let mut is_possible = |row: &&R| match (check(row), &mut *left_out) {
+        (Ok(()), _) => true,
+        (Err(_), Some(known)) => {
+            known.count += 1;
+            false
+        }
+        (Err(problem), none) => {
+            *none = Some(ImpossibleRows { count: 1, table, problem });
+            false
+        }
+    };
+    rows.iter().filter(|row| is_possible(row)).cloned().collect()
 }
 
 /// Processes with a service that can be kept.

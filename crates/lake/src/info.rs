@@ -19,7 +19,7 @@ pub struct TableInfo {
     pub services: BTreeSet<String>,
     /// Compacted files.
     pub compacted: FileSums,
-    /// Files that are not compacted yet.
+    /// Files that are not compacted yet, with those that a compaction could not read.
     pub incoming: FileSums,
     /// Files that cannot be used, a line each.
     pub problems: Vec<String>,
@@ -49,7 +49,9 @@ pub fn info(lake: &Lake) -> Result<Vec<TableInfo>, LakeError> {
             incoming: FileSums::default(),
             problems: Vec::new(),
         };
-        for file in files.compacted.iter().chain(&files.incoming) {
+        let skipped = |file: &StoredFile| format!("{}: skipped by a compaction, its rows are missing", file.key);
+        about.problems.extend(files.skipped.iter().map(skipped));
+        for file in files.compacted.iter().chain(&files.incoming).chain(&files.skipped) {
             let Some(key) = LakeKey::parse(&file.key) else { continue };
             about.days.insert(key.day());
             let sums = match key.state {

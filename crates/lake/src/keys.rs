@@ -161,8 +161,15 @@ pub(crate) fn incoming_key(table: Table, host: &str, slot: i64, suffix: &str) ->
 
 pub(crate) fn compacted_key(table: Table, hour: i64, service: &str, inputs: &str) -> String {
     let of_day = hour.rem_euclid(DAY) / HOUR;
-    let (day, service) = (Day::of(hour).text(), encoded(service));
+    let (day, service) = (Day::of(hour).text(), partition_value(service));
     format!("{table}/day={day}/service={service}/{of_day:02}-{inputs}.parquet")
+}
+
+/// A text as the value of a partition. DuckDB reads `null`, in upper or lower case, as no value, and all engines do so with Hive's name for one: their first letters are escaped.
+fn partition_value(text: &str) -> String {
+    let encoded = encoded(text);
+    let is_no_value = ["null", "__HIVE_DEFAULT_PARTITION__"].iter().any(|name| encoded.eq_ignore_ascii_case(name));
+    if is_no_value { format!("%{:02X}{}", encoded.as_bytes()[0], &encoded[1..]) } else { encoded }
 }
 
 pub(crate) fn record_prefix(table: Table, hour: i64) -> String {
@@ -236,6 +243,21 @@ mod tests {
         }
         for text in ["2026-02-30", "2026-13-01", "2026-1-01", "2026-01-00", "+026-01-01", "2026-01-01x"] {
             assert_eq!(Day::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_service_is_one_that_engines_take_for_no_value() {
+        for (service, part) in [
+            ("null", "service=%6Eull"),
+            ("NuLL", "service=%4EuLL"),
+            ("__HIVE_DEFAULT_PARTITION__", "service=%5F_HIVE_DEFAULT_PARTITION__"),
+            ("nullable", "service=nullable"),
+        ] {
+            let key = compacted_key(Table::Sites, 0, service, "00ff");
+            assert_eq!(key.split('/').nth(2), Some(part));
+            let state = FileState::Compacted { service: service.to_owned(), inputs: "00ff".to_owned() };
+            assert_eq!(LakeKey::parse(&key), Some(LakeKey { table: Table::Sites, hour: 0, state }));
         }
     }
 

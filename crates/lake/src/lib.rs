@@ -38,7 +38,7 @@ mod stack_text;
 mod table;
 
 pub use error::LakeError;
-pub use incoming::{IncomingFile, incoming_files};
+pub use incoming::{ImpossibleRows, IncomingFile, incoming_files, possible_rows};
 pub use keys::{Day, SlotRange};
 pub use lake::{Lake, LakeFiles};
 pub use named_site::NamedSite;

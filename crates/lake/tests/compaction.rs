@@ -2,7 +2,9 @@
 
 mod support;
 
-use highwater_lake::compact::{CompactOptions, CompactSummary, compact};
+use highwater_lake::check::check;
+use highwater_lake::compact::{CompactOptions, CompactSummary, compact, compact_with_skipped};
+use highwater_lake::info::info;
 use highwater_lake::parquet::LakeRow;
 use highwater_lake::rows::{Batch, HourRow, ProcessRow, ServiceFrame, SiteRow, StackRow};
 use highwater_lake::store::{FolderStore, LakeStore, StoreError, StoredFile};
@@ -234,9 +236,202 @@ fn damaged_files_do_not_stop_the_others() {
     assert_eq!(done.skipped.len(), 1);
     assert_eq!(done.skipped[0].key, bad);
     assert!(done.skipped[0].why.starts_with("damaged, or no Parquet file: "), "{}", done.skipped[0].why);
-    assert_eq!(keys_below(&lake, "incoming/"), [bad]);
+    assert_eq!(keys_below(&lake, "incoming/"), [&*bad]);
     assert_eq!(rows_of::<SiteRow>(&lake).len(), 3 * 2 * 3 * 12 - 36);
-    assert_eq!(run(&lake, &ALL).unwrap(), CompactSummary::default());
+    assert_eq!(run(&lake, &ALL).unwrap(), CompactSummary { skipped_before: vec![bad], ..CompactSummary::default() });
+}
+
+#[test]
+fn a_skipped_file_is_named_until_its_rows_are_there() {
+    let folder = TestFolder::new();
+    let lake = folder.lake();
+    fill(&lake);
+    let wanted = seen(&lake);
+    let bad = keys_below(&lake, "incoming/sites/").remove(0);
+    let path = folder.path().join(&bad);
+    let content = fs::read(&path).unwrap();
+    fs::write(&path, &content[..content.len() - 5]).unwrap();
+    assert_eq!(run(&lake, &ALL).unwrap().skipped.len(), 1);
+    let named = |said: &[String]| said.iter().filter(|line| line.starts_with(&bad)).cloned().collect::<Vec<_>>();
+    let skipped = || -> Vec<String> {
+        lake.files(Table::Sites, SlotRange::ALL).unwrap().skipped.into_iter().map(|file| file.key).collect()
+    };
+    let problems = || check(&lake, &mut |_, _| {}).unwrap().problems;
+
+    assert_eq!(skipped(), [&*bad]);
+    let about = info(&lake).unwrap().remove(0);
+    assert_eq!((about.table, about.incoming.files), (Table::Sites, 1));
+    assert!(named(&about.problems)[0].contains("skipped by a compaction"), "{:?}", about.problems);
+    let line = named(&problems()).concat();
+    assert!(line.contains("its rows are missing: damaged, or no Parquet file"), "{line}");
+    // Tried again, it is skipped again.
+    let again = compact_with_skipped(&lake, &ALL, &mut |_, _| {}).unwrap();
+    assert_eq!((again.skipped.len(), again.skipped_before.len()), (1, 0));
+    assert_eq!(skipped(), [&*bad]);
+
+    fs::write(&path, &content).unwrap();
+    assert_eq!(run(&lake, &ALL).unwrap().skipped_before, [&*bad], "only on request");
+    assert!(named(&problems())[0].contains("it can be read now"));
+    let done = compact_with_skipped(&lake, &ALL, &mut |_, _| {}).unwrap();
+    assert_eq!((done.files_read, done.skipped.len(), done.skipped_before.len()), (1, 0, 0));
+    assert_eq!(seen(&lake), wanted);
+    no_row_twice_in_folders(&lake);
+    assert!(!path.exists() && skipped().is_empty());
+    assert_eq!(problems(), Vec::<String>::new());
+    // The host sends it again: it is known, whatever the first record says.
+    fs::write(&path, &content).unwrap();
+    assert_eq!(seen(&lake), wanted);
+    assert_eq!(compact_with_skipped(&lake, &ALL, &mut |_, _| {}).unwrap(), CompactSummary::default());
+    assert!(!path.exists());
+    assert_eq!(seen(&lake), wanted);
+}
+
+/// A store on a network file system that is away for a moment: one file can be opened and not be read.
+struct AwayStore {
+    inner: FolderStore,
+    bad: String,
+}
+
+impl LakeStore for AwayStore {
+    fn put(&self, key: &str, file: &Path) -> Result<(), StoreError> {
+        self.inner.put(key, file)
+    }
+    fn delete(&self, key: &str) -> Result<(), StoreError> {
+        self.inner.delete(key)
+    }
+    fn open(&self, file: &StoredFile) -> Result<File, StoreError> {
+        if file.key != self.bad {
+            return self.inner.open(file);
+        }
+        // It has a length, and each read of it fails.
+        let opened = File::options().write(true).open(self.local_path(file)?).unwrap();
+        Ok(opened)
+    }
+    fn local_path(&self, file: &StoredFile) -> Result<PathBuf, StoreError> {
+        self.inner.local_path(file)
+    }
+    fn list(&self, prefix: &str) -> Result<Vec<StoredFile>, StoreError> {
+        self.inner.list(prefix)
+    }
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+}
+
+#[test]
+fn an_error_of_the_system_is_no_damage() {
+    let folder = TestFolder::new();
+    fill(&folder.lake());
+    let wanted = seen(&folder.lake());
+    let bad = keys_below(&folder.lake(), "incoming/sites/").remove(1);
+    let away = Lake::open(Arc::new(AwayStore { inner: FolderStore::new(folder.path()), bad: bad.clone() })).unwrap();
+    let is_system =
+        |error: &LakeError| matches!(error, LakeError::Store(StoreError::System { path, .. }) if *path == bad);
+    let error = run(&away, &ALL).unwrap_err();
+    assert!(is_system(&error), "{error:?}");
+    let error = check(&away, &mut |_, _| {}).unwrap_err();
+    assert!(is_system(&error), "{error:?}");
+    // Nothing is lost, and the next compaction has it all.
+    assert_eq!(seen(&folder.lake()), wanted);
+    let done = run(&folder.lake(), &ALL).unwrap();
+    assert_eq!((done.skipped, done.skipped_before), (Vec::new(), Vec::new()));
+    assert_eq!(seen(&folder.lake()), wanted);
+}
+
+/// Sites with figures that cannot be compressed.
+fn many_sites(host: &str, count: i64) -> Batch {
+    let process = process("api", host, 1);
+    let random = |number: i64| number.wrapping_mul(-7_046_029_254_386_353_131).rotate_left(29).wrapping_mul(7_919);
+    let site = |number: i64| SiteRow {
+        slot: SLOT + number % 60 * 60,
+        process: Arc::clone(&process),
+        stack_id: random(number),
+        site_id: random(number + 1),
+        sample_period: 0,
+        live_bytes: random(number + 2) & ((1 << 49) - 1),
+        live_blocks: 1,
+        alloc_bytes: None,
+        alloc_blocks: None,
+    };
+    Batch { sites: (0..count).map(site).collect(), ..Batch::default() }
+}
+
+const FULL_DISK: &str = "HIGHWATER_TEST_FULL_DISK";
+
+#[test]
+fn a_full_disk_for_temporary_files_loses_no_row() {
+    let options = CompactOptions { until: i64::MAX, memory: 1 << 20 };
+    if let Some(folder) = std::env::var_os(FULL_DISK) {
+        // The child: files end at some kilobytes.
+        let lake = Lake::open(Arc::new(FolderStore::new(Path::new(&folder)))).unwrap();
+        let error = run(&lake, &options).expect_err("the temporary file was too large");
+        assert!(matches!(error, LakeError::Scratch { .. }), "{error:?}");
+        return;
+    }
+    let folder = TestFolder::new();
+    let lake = folder.lake();
+    // The rows of the first file are in memory when those of the second make a temporary file.
+    for (host, count) in [("a", 5_900), ("b", 400), ("c", 10)] {
+        lake.add(host, &many_sites(host, count)).unwrap();
+    }
+    let wanted = seen(&lake);
+    let name = "a_full_disk_for_temporary_files_loses_no_row";
+    let limited = "trap '' XFSZ; ulimit -f 128; exec \"$0\" --exact \"$1\"";
+    let mut child = std::process::Command::new("sh");
+    child.args(["-c", limited]).arg(std::env::current_exe().unwrap()).arg(name).env(FULL_DISK, folder.path());
+    let said = child.output().unwrap();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stdout));
+    assert!(String::from_utf8_lossy(&said.stdout).contains("1 passed"), "the child has run no test");
+    assert_eq!(seen(&lake), wanted);
+    assert!(run(&lake, &options).unwrap().skipped.is_empty());
+    assert_eq!(seen(&lake), wanted);
+}
+
+/// Counts what is listed.
+struct CountingStore {
+    inner: FolderStore,
+    listed: std::sync::Mutex<Vec<String>>,
+}
+
+impl LakeStore for CountingStore {
+    fn put(&self, key: &str, file: &Path) -> Result<(), StoreError> {
+        self.inner.put(key, file)
+    }
+    fn delete(&self, key: &str) -> Result<(), StoreError> {
+        self.inner.delete(key)
+    }
+    fn open(&self, file: &StoredFile) -> Result<File, StoreError> {
+        self.inner.open(file)
+    }
+    fn local_path(&self, file: &StoredFile) -> Result<PathBuf, StoreError> {
+        self.inner.local_path(file)
+    }
+    fn list(&self, prefix: &str) -> Result<Vec<StoredFile>, StoreError> {
+        let files = self.inner.list(prefix)?;
+        self.listed.lock().unwrap().extend(files.iter().map(|file| file.key.clone()));
+        Ok(files)
+    }
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+}
+
+#[test]
+fn a_compaction_lists_its_own_days_only() {
+    let folder = TestFolder::new();
+    fill(&folder.lake());
+    run(&folder.lake(), &ALL).unwrap();
+    let mut next_day = Batch::default();
+    snapshot(&mut next_day, &process("api", "h1", 1), SLOT + 86_400, 5);
+    folder.lake().add("h1", &next_day).unwrap();
+    let store = Arc::new(CountingStore { inner: FolderStore::new(folder.path()), listed: std::sync::Mutex::default() });
+    let done = run(&Lake::open(Arc::<CountingStore>::clone(&store)).unwrap(), &ALL).unwrap();
+    assert_eq!(done.files_read, 4);
+    let day = format!("/day={}/", highwater_lake::Day::of(SLOT).text());
+    let is_compacted = |key: &&String| key.starts_with("stacks/") || key.starts_with("frames/");
+    let listed = store.listed.lock().unwrap();
+    let others: Vec<&String> = listed.iter().filter(is_compacted).filter(|key| key.contains(&day)).collect();
+    assert!(others.is_empty(), "{others:?}");
 }
 
 /// The roll-up, by the definitions of its columns.

@@ -272,10 +272,13 @@ fn header(kind: i64, plain: i64, stored: i64, values: i64, encoding: i64) -> Vec
 
 /// A file of stacks of the writer, in which the pages of one column are replaced. They lie behind the other pages, and the footer says so.
 fn with_pages(rows: &[StackRow], column: usize, pages: &[u8]) -> Vec<u8> {
+    with_pages_in(written(rows.to_vec(), false, 1 << 20), column, pages)
+}
+
+fn with_pages_in(bytes: Vec<u8>, column: usize, pages: &[u8]) -> Vec<u8> {
     use parquet::file::metadata::{
         ColumnChunkMetaData, ParquetMetaDataBuilder, ParquetMetaDataReader, ParquetMetaDataWriter,
     };
-    let bytes = written(rows.to_vec(), false, 1 << 20);
     let folder = TestFolder::new();
     let path = folder.path().join("valid.parquet");
     std::fs::write(&path, &bytes).unwrap();
@@ -429,4 +432,58 @@ fn pages_of_long_texts_stay_below_what_is_read() {
         writer.finish().map(|_| ()).unwrap_err().to_string(),
         "a text of 3145729 is more than the limit of 3145728"
     );
+}
+
+#[test]
+fn a_compaction_of_long_texts_takes_bounded_memory() {
+    use highwater_lake::compact::{CompactOptions, compact};
+    let folder = TestFolder::new();
+    let lake = folder.lake();
+    // 600 MiB of texts in a small file.
+    let (text, count) = ("deep;".repeat(400 << 10), 300);
+    let file = written(stacks(count, &text), true, 1 << 20);
+    assert!(file.len() < 4 * MIB, "{} bytes", file.len());
+    let key = "incoming/stacks/day=2026-11-17/h-0000-00ff.parquet";
+    std::fs::create_dir_all(folder.path().join("incoming/stacks/day=2026-11-17")).unwrap();
+    std::fs::write(folder.path().join(key), &file).unwrap();
+    let options = CompactOptions { until: i64::MAX, memory: 16 << 20 };
+    let (done, memory) = measured(|| compact(&lake, &options, &mut |_, _| {}).unwrap());
+    assert_eq!((done.rows_written, done.skipped), (300, Vec::new()));
+    assert!(memory < 500 * MIB, "{memory} bytes");
+    let compacted = lake.files(highwater_lake::Table::Stacks, highwater_lake::SlotRange::ALL).unwrap().compacted;
+    let mut reader = lake.read::<StackRow>(&compacted[0]).unwrap();
+    let mut numbers = Vec::new();
+    while let Some(rows) = reader.next_rows().unwrap() {
+        assert!(rows.iter().all(|row| row.stack == text));
+        numbers.extend(rows.iter().map(|row| row.stack_id));
+    }
+    assert!(numbers.into_iter().eq(0..count));
+}
+
+#[test]
+fn a_file_that_expands_to_terabytes_is_skipped() {
+    use highwater_lake::compact::{CompactOptions, compact};
+    let folder = TestFolder::new();
+    let lake = folder.lake();
+    // Ten gigabytes of rows in some kilobytes.
+    let (long, count) = (2 * MIB, 5_000u32);
+    let text = [&(long as u32).to_le_bytes()[..], &vec![b'x'; long]].concat();
+    let packed = zstd(&text);
+    let dictionary = [header(2, text.len() as i64, packed.len() as i64, 1, 0), packed].concat();
+    // A width of one bit, and one run of zeros for all rows.
+    let run = count << 1;
+    let places = [1u8, (run & 0x7f) as u8 | 0x80, (run >> 7) as u8, 0];
+    let packed = zstd(&places);
+    let page = [header(0, places.len() as i64, packed.len() as i64, i64::from(count), 8), packed].concat();
+    let file = with_pages_in(written(stacks(i64::from(count), ""), true, 1 << 20), STACK, &[dictionary, page].concat());
+    assert!(file.len() < MIB, "{} bytes", file.len());
+    let key = "incoming/stacks/day=2026-11-17/h-0000-00ff.parquet";
+    std::fs::create_dir_all(folder.path().join("incoming/stacks/day=2026-11-17")).unwrap();
+    std::fs::write(folder.path().join(key), &file).unwrap();
+    let options = CompactOptions { until: i64::MAX, memory: 16 << 20 };
+    let (done, memory) = measured(|| compact(&lake, &options, &mut |_, _| {}).unwrap());
+    assert_eq!(done.skipped.len(), 1);
+    let why = &done.skipped[0].why;
+    assert!(why.contains("the memory for the rows of a file of"), "{why}");
+    assert!(memory < 400 * MIB, "{memory} bytes");
 }

@@ -8,10 +8,10 @@ use highwater_lake::store::protocol::{StoreAnswer, StoreFailure, StoreRequest, W
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path as ObjectPath;
-use object_store::{GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutPayload};
+use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 use std::cell::Cell;
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -100,11 +100,13 @@ async fn get(bucket: &Bucket, files: Vec<WantedFile>) -> Result<(), StoreFailure
 }
 
 async fn download(bucket: &Bucket, wanted: WantedFile, progress: &Progress) -> Result<(), StoreFailure> {
-    let WantedFile { file, to } = wanted;
+    let WantedFile { file, to, tail } = wanted;
+    let begin = tail.map_or(0, |tail| file.bytes.saturating_sub(tail));
     let object = bucket.object(&file.key)?;
     // Weak or missing ETags cannot be asked for.
     let if_match = Some(file.tag.clone()).filter(|tag| tag.starts_with('"'));
-    let options = GetOptions { if_match, ..GetOptions::default() };
+    let range = (begin > 0).then_some(GetRange::Bounded(begin..file.bytes));
+    let options = GetOptions { if_match, range, ..GetOptions::default() };
     let mut extension = to.extension().unwrap_or_default().to_owned();
     extension.push(format!("{}.part", std::process::id()));
     let part = PartFile { path: to.with_extension(extension) };
@@ -119,6 +121,7 @@ async fn download(bucket: &Bucket, wanted: WantedFile, progress: &Progress) -> R
         return Err(changed());
     }
     let mut content = File::create(&part.path).map_err(system)?;
+    content.seek(SeekFrom::Start(begin)).map_err(system)?;
     let mut chunks = got.into_stream();
     let mut bytes = 0;
     while let Some(chunk) = chunks.next().await {
@@ -131,8 +134,8 @@ async fn download(bucket: &Bucket, wanted: WantedFile, progress: &Progress) -> R
         content.write_all(&chunk).map_err(system)?;
         progress.moved(chunk.len() as u64);
     }
-    if bytes != file.bytes {
-        let text = format!("{}: {}: {bytes} of {} bytes arrived", bucket.name, file.key, file.bytes);
+    if bytes != file.bytes - begin {
+        let text = format!("{}: {}: {bytes} of {} bytes arrived", bucket.name, file.key, file.bytes - begin);
         return Err(StoreFailure::Away(text));
     }
     // Others are downloaded meanwhile.

@@ -76,3 +76,26 @@ fn two_compactors_at_once_lose_nothing_and_count_nothing_twice() {
     };
     assert_eq!(names(&one), names(&expected), "the same files from every compactor");
 }
+
+#[test]
+fn footers_are_checked_without_the_rows() {
+    let (moto, folder) = (Moto::start(), TestFolder::new());
+    let lake = Lake::create_or_open(Arc::new(folder.store("s3://lakes/footers", moto.address))).unwrap();
+    fill(&lake);
+    let damaged = folder.file("damaged", 5000);
+    let key = "incoming/sites/day=2026-11-17/h9-0000-00ff.parquet";
+    lake.store().put(key, &damaged).unwrap();
+    let files = lake.files(Table::Sites, SlotRange::ALL).unwrap().incoming;
+    for (file, checked) in files.iter().zip(lake.check_footers::<SiteRow>(&files).unwrap()) {
+        match checked {
+            Ok(()) => assert_ne!(file.key, key),
+            Err(error) => {
+                assert_eq!(error.to_string(), format!("{key}: damaged, or no Parquet file: its end is missing"))
+            }
+        }
+    }
+    let of_others = lake.check_footers::<ProcessRow>(&files).unwrap();
+    assert!(of_others.iter().all(|checked| checked.is_err()), "columns are checked");
+    let kept = std::fs::read_dir(folder.path("cache/files")).unwrap().count();
+    assert!(kept <= 1, "only lake.json is in the cache, not {kept} files");
+}

@@ -3,7 +3,7 @@
 mod support;
 
 use highwater_lake::store::protocol::StoreRequest;
-use highwater_lake::store::{LakeStore, ProgramStore, StoreError};
+use highwater_lake::store::{LakeStore, ProgramStore, StoreError, StoredFile};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
@@ -224,4 +224,45 @@ fn successor(of: u32, server: SocketAddr) -> u32 {
         String::from_utf8_lossy(&environment).contains(&variable)
     };
     numbers.find(|process| *process != of && is_same(process)).unwrap()
+}
+
+#[test]
+fn paths_are_fetched_once_however_small_the_cache_is() {
+    let (moto, folder) = (Moto::start(), TestFolder::new());
+    let mut program = folder.program_for(moto.address);
+    program.cache_bytes = 2500;
+    let store = ProgramStore::open("s3://lakes/small", program).unwrap();
+    let file = folder.file("file", 1000);
+    for number in 0..10 {
+        store.put(&format!("sites/day=2026-11-18/service=a/{number:02}-1.parquet"), &file).unwrap();
+    }
+    let files = store.list("sites/").unwrap();
+    let before = moto.requests().len();
+    for _ in 0..2 {
+        let paths = store.local_paths(&files).unwrap();
+        assert!(paths.len() == 10 && paths.iter().all(|path| fs::read(path).unwrap() == fs::read(&file).unwrap()));
+        assert_eq!(moto.requests().len(), before + 10);
+    }
+    assert!(fs::read_dir(folder.path("cache/files")).unwrap().count() <= 2, "the cache is bounded");
+}
+
+#[test]
+fn ends_of_files_come_without_the_rest() {
+    let (moto, folder) = (Moto::start(), TestFolder::new());
+    let store = folder.store("s3://lakes/ends", moto.address);
+    let (large, small) = (folder.file("large", 300_000), folder.file("small", 3000));
+    store.put("sites/a", &large).unwrap();
+    store.put("sites/b", &small).unwrap();
+    let files = store.list("sites/").unwrap();
+    let ends = store.ends(&files, 4096).unwrap();
+    for (mut end, original) in ends.into_iter().zip([&large, &small]) {
+        let (mut content, original) = (Vec::new(), fs::read(original).unwrap());
+        end.read_to_end(&mut content).unwrap();
+        let hole = original.len().saturating_sub(4096);
+        assert!(content.len() == original.len() && content[hole..] == original[hole..]);
+        assert!(content[..hole].iter().all(|byte| *byte == 0), "more than the end came");
+    }
+    assert_eq!(fs::read_dir(folder.path("cache/files")).unwrap().count(), 0, "nothing is kept");
+    let gone = StoredFile { key: "sites/c".into(), bytes: 10_000, tag: "\"0\"".into() };
+    assert!(matches!(store.ends(&[gone], 4096), Err(StoreError::NotFound(key)) if key == "sites/c"));
 }

@@ -31,6 +31,14 @@ pub enum SpoolError {
     /// Another shipper uses it.
     #[error("{0}: another 'highwater ship' uses this spool; name another one with --spool")]
     InUse(PathBuf),
+    /// A slot is larger than the whole spool may be.
+    #[error("it has {bytes} bytes, and the spool may have {most}; allow more with --spool-bytes")]
+    TooLarge {
+        /// Its bytes.
+        bytes: u64,
+        /// Those of the spool.
+        most: u64,
+    },
     /// A system call failed.
     #[error("{path}: {error}")]
     System {
@@ -175,8 +183,12 @@ impl ShipSpool {
     pub fn add(&self, slot: i64, batch: &Batch) -> Result<u64, SpoolError> {
         let file = self.root.join("waiting").join(file_name(slot));
         let bytes = encode_batch(batch).map_err(|error| system(&file, error))?;
-        let dropped = self.drop_oldest(bytes.len() as u64);
+        if bytes.len() as u64 > self.most_bytes {
+            return Err(SpoolError::TooLarge { bytes: bytes.len() as u64, most: self.most_bytes });
+        }
+        // Old slots go once the new one is there: on a full disk it is not, and they are worth keeping.
         write_durably(&file, &bytes).map_err(|error| system(&file, error))?;
+        let dropped = self.drop_oldest(bytes.len() as u64);
         let mut state = self.state();
         state.waiting.insert(slot, bytes.len() as u64);
         state.taken.note(slot);
@@ -449,6 +461,35 @@ mod tests {
         assert_eq!(spool.add(360, &batch(360)).unwrap(), 1);
         let rest = spool.next_parcel(|waiting| waiting.len()).unwrap().unwrap();
         assert_eq!((rest.slots.as_slice(), spool.counts()), (&[180, 240, 300, 360][..], (4, 2)));
+    }
+
+    #[test]
+    fn a_slot_that_cannot_be_kept_drops_no_other() {
+        let folder = Folder::new("kept");
+        let one = encode_batch(&batch(60)).unwrap().len() as u64;
+        let spool = ShipSpool::open(&folder.0, one * 2 + one / 2).unwrap();
+        spool.add(60, &batch(60)).unwrap();
+        spool.add(120, &batch(120)).unwrap();
+        // As on a full disk.
+        fs::create_dir(folder.0.join("waiting/180.slot")).unwrap();
+        assert!(spool.add(180, &batch(180)).is_err());
+        assert_eq!((spool.counts(), spool.losses()), ((2, 0), 0));
+        // Labels that cannot be compressed to less than the whole spool.
+        let mut dice = 1u64;
+        let text: String = (0..16 * one)
+            .map(|_| {
+                dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                char::from(b'!' + ((dice >> 33) % 90) as u8)
+            })
+            .collect();
+        let labels = highwater_lake::rows::Labels { version: text, ..Default::default() };
+        let mut large = batch(240);
+        large.processes[0].process = Arc::new(LakeProcess { labels, ..LakeProcess::default() });
+        let line = spool.add(240, &large).unwrap_err().to_string();
+        assert!(line.contains("the spool may have") && line.contains("--spool-bytes"), "{line}");
+        assert_eq!((spool.counts(), spool.losses()), ((2, 0), 0));
+        let parcel = spool.next_parcel(|waiting| waiting.len()).unwrap().unwrap();
+        assert_eq!(slots_of(&spool, &parcel), [60, 120]);
     }
 
     #[test]

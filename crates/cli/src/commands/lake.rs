@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use highwater_formats::json::SCHEMA;
 use highwater_lake::Lake;
 use highwater_lake::check::check;
-use highwater_lake::compact::{CompactOptions, compact};
+use highwater_lake::compact::{CompactOptions, compact, compact_with_skipped};
 use highwater_lake::expire::{ExpireOptions, expire};
 use highwater_lake::info::{FileSums, TableInfo, info};
 use highwater_lake::store::open_store;
@@ -55,6 +55,9 @@ struct CompactArgs {
     /// The most memory for rows; more are sorted in temporary files
     #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = parse_bytes)]
     memory: u64,
+    /// Try files again that earlier runs skipped because they were damaged
+    #[arg(long)]
+    retry: bool,
 }
 
 #[derive(Debug, Args)]
@@ -116,9 +119,16 @@ impl LakeArgs {
 impl CompactArgs {
     fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let options = CompactOptions { until: now().saturating_sub(self.until), memory: self.memory };
-        let done = compact(&open(&self.lake)?, &options, &mut |_, _| {}).map_err(Failure::fault)?;
+        let run = if self.retry { compact_with_skipped } else { compact };
+        let done = run(&open(&self.lake)?, &options, &mut |_, _| {}).map_err(Failure::fault)?;
         for file in &done.skipped {
             warn(&format!("{}: {}; left where it is", file.key, file.why));
+        }
+        if let Some(first) = done.skipped_before.first() {
+            let files = counted(done.skipped_before.len() as u64, "file");
+            warn(&format!(
+                "skipped earlier: {files}, such as {first}; --retry tries again, 'highwater lake check' says why"
+            ));
         }
         if done.hours == 0 {
             return output.text("nothing to compact\n");
@@ -138,6 +148,10 @@ impl CompactArgs {
 impl ExpireArgs {
     fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let (minutes, hours, dry_run) = (self.minutes, self.hours, self.dry_run);
+        if hours < minutes {
+            let why = "--hours is less than --minutes: rows of sites would stay without their processes and stacks";
+            return Err(Failure::Usage(why.to_owned()));
+        }
         let options = ExpireOptions { now: now(), minutes, hours, dry_run };
         let done = expire(&open(&self.lake)?, &options).map_err(Failure::fault)?;
         let verb = if dry_run { "would be deleted" } else { "deleted" };

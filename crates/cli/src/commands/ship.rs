@@ -21,8 +21,8 @@ use std::time::Duration;
 #[command(after_help = "Examples:
   highwater ship --to /mnt/lake                 every live process, each minute
   highwater ship --to s3://memory/prod --region eu-1
-  highwater ship --to pyroscope+http://127.0.0.1:4040
-  highwater ship --to otlp+http://127.0.0.1:4318
+  highwater ship --to pyroscope http://127.0.0.1:4040
+  highwater ship --to otlp http://127.0.0.1:4318
   highwater ship --to lake --name server --every 10s
   highwater ship --to lake --once               one slot now, then end
   highwater ship --to lake --spool /var/lib/highwater --spool-bytes 1GiB
@@ -31,9 +31,9 @@ It asks the collector, and waits if none listens. Labels come from the flags, fr
 environment of each process (OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, POD_NAME, ...),
 and at last from the names of program and host. See docs/ship.md.")]
 pub struct Ship {
-    /// The lake: a folder, or a URL such as s3://bucket/prefix; or a store of profiles: pyroscope+http://HOST:PORT, otlp+http://HOST:PORT
-    #[arg(long = "to", value_name = "LAKE")]
-    target: String,
+    /// The lake: a folder, or a URL such as s3://bucket/prefix; or a store of profiles: 'pyroscope URL' or 'otlp URL', also as one word such as pyroscope+http://HOST:PORT
+    #[arg(long = "to", value_name = "LAKE", num_args = 1..=2, required = true)]
+    target: Vec<String>,
     /// The tenant of a store of profiles (X-Scope-OrgID)
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
@@ -107,16 +107,28 @@ fn parse_label(text: &str) -> Result<(String, String), String> {
 }
 
 impl Ship {
+    /// The target as one word.
+    fn target(&self) -> Result<String, Failure> {
+        match &*self.target {
+            [target] => Ok(target.clone()),
+            [kind, url] if matches!(&**kind, "pyroscope" | "otlp") && url.contains("://") => {
+                Ok(format!("{kind}+{url}"))
+            }
+            _ => Err(Failure::Usage("--to takes one lake, 'pyroscope URL' or 'otlp URL'".into())),
+        }
+    }
+
     /// Ships until a signal stops it.
     pub fn run(&self) -> Result<(), Failure> {
+        let to = self.target()?;
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|error| Failure::fault(reason(&error)))?;
         }
         let options =
             TargetOptions { tenant: self.tenant.clone(), authorization_file: self.authorization_file.clone() };
-        let target = open_target(&self.target, options).map_err(|error: SendError| Failure::fault(error))?;
-        let options = self.options()?;
+        let target = open_target(&to, options).map_err(|error: SendError| Failure::fault(error))?;
+        let options = self.options(&to)?;
         let spool = options.spool.display().to_string();
         let shipper = Shipper::new(options, target).map_err(Failure::fault)?;
         // If memory runs out, the kernel should kill it before the programs that it serves.
@@ -125,8 +137,7 @@ impl Ship {
         if !quiet && !self.once {
             let (every, jitter) = (Duration::from_secs(self.every.unsigned_abs()), shipper.jitter().as_millis());
             say(&format!(
-                "ships to {} every {every:?}, {jitter} ms after the slot; spool in {spool}; Ctrl-C ends it",
-                self.target
+                "ships to {to} every {every:?}, {jitter} ms after the slot; spool in {spool}; Ctrl-C ends it"
             ));
         }
         let line = move |line: &str| {
@@ -137,7 +148,7 @@ impl Ship {
         shipper.run(&stop, Arc::new(line)).map_err(Failure::fault)
     }
 
-    fn options(&self) -> Result<ShipOptions, Failure> {
+    fn options(&self, to: &str) -> Result<ShipOptions, Failure> {
         let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let mut rules = LabelRules::new(Environment::own(), &machine);
         let flags = [
@@ -157,7 +168,7 @@ impl Ship {
             every: self.every,
             jitter: self.jitter.unwrap_or(Duration::from_secs(self.every.unsigned_abs()) / 6),
             rules,
-            spool: self.spool()?,
+            spool: self.spool(to)?,
             spool_bytes: self.spool_bytes,
             file_every: self.file_every,
             file_bytes: self.file_bytes,
@@ -168,11 +179,11 @@ impl Ship {
     }
 
     /// The spool of this target. Two shippers with two targets have two.
-    fn spool(&self) -> Result<PathBuf, Failure> {
+    fn spool(&self, to: &str) -> Result<PathBuf, Failure> {
         if let Some(spool) = &self.spool {
             return Ok(spool.clone());
         }
-        default_spool(&self.target).ok_or_else(|| {
+        default_spool(to).ok_or_else(|| {
             Failure::fault("neither XDG_STATE_HOME nor HOME is an absolute path; name a folder with --spool")
         })
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// A full hour.
 pub const START: i64 = 1_790_006_400;
-const SERVICES: [&str; 3] = ["checkout", "007", "a/b'c\\d ${x} é %_"];
+const SERVICES: [&str; 5] = ["checkout", "007", "a/b'c\\d ${x} é %_", "Null", "__HIVE_DEFAULT_PARTITION__"];
 const REGIONS: [&str; 2] = ["eu west's", "us_west\\2"];
 const HOSTS: [&str; 4] = ["web-1", "web-2", "db%_!", "q'\"é"];
 const VERSIONS: [&str; 3] = ["1.9.0", "1.10.0", "2.0'0"];
@@ -183,6 +183,7 @@ fn add_slot(batch: &mut Batch, process: &Arc<LakeProcess>, sample_period: i64, m
         live_bytes: live_bytes * 1000,
         live_blocks,
         rss_bytes: (process.pid % 2 == 0).then_some(live_bytes * 1500),
-        limit_bytes: (process.pid % 3 != 0).then_some(1 << 30),
+        // Some are beyond it.
+        limit_bytes: (process.pid % 3 != 0).then_some(if process.pid % 3 == 1 { 1 << 30 } else { 1 << 20 }),
     });
 }

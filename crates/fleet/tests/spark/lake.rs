@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// A full hour.
 pub const START: i64 = 1_790_006_400;
 const MINUTES: i64 = 150;
-const SERVICES: [&str; 3] = ["checkout", "007", "a/b'c\\d ${x} é"];
+const SERVICES: [&str; 5] = ["checkout", "007", "a/b'c\\d ${x} é", "null", "__HIVE_DEFAULT_PARTITION__"];
 const SITES: i64 = 40;
 
 /// Makes the lake. The first two hours are compacted, the rest is as hosts wrote it.
@@ -90,6 +90,10 @@ fn add_slot(batch: &mut Batch, process: &Arc<LakeProcess>, host: i64, minute: i6
         // The leak: three blocks a minute, a little faster on each host.
         if is_new && site == 4 && process.labels.service != "007" {
             live_blocks += (3 + host) * age;
+        }
+        // The sum of the squares of a process has more than 63 bits.
+        if is_new && site == 5 && process.labels.service == "null" {
+            live_blocks = 2_000_000_000 + 1_000_000 * age;
         }
         let live_bytes = live_blocks * (24 + site);
         (bytes, blocks) = (bytes + live_bytes, blocks + live_blocks);

@@ -53,6 +53,7 @@ fn questions() -> Vec<(&'static str, String)> {
     let odd = part(&["service=a/b'c\\d ${x} é", "host!=host-2"]);
     let numeric = part(&["service=007"]);
     let late = FleetScope { since: Some(lake::START + 3600), until: Some(lake::START + 2 * 3600), ..all.clone() };
+    let ragged = FleetScope { since: Some(lake::START + 1234), until: Some(lake::START + 8000), ..all.clone() };
     let (eu, us) = (part(&["region=eu-*"]), part(&["region=us-west-?"]));
     let given = VersionPair::Given("1.42.0".into(), "1.43.0".into());
     let rule = LeakRule::default();
@@ -62,12 +63,16 @@ fn questions() -> Vec<(&'static str, String)> {
         ("top of all", top_sql(&all, FleetInstant::Latest, 0)),
         ("top of an odd service", top_sql(&odd, FleetInstant::At(lake::START + 4000), 0)),
         ("top of a number", top_sql(&numeric, FleetInstant::Peak, 0)),
+        ("top of null", top_sql(&part(&["service=null"]), FleetInstant::Peak, 0)),
+        ("top of Hive's null", top_sql(&part(&["service=__HIVE_DEFAULT_PARTITION__"]), FleetInstant::Peak, 0)),
         ("growth", growth_sql(&all, minutes, &given, false, 20)),
         ("growth of all hosts", growth_sql(&all, minutes, &VersionPair::Latest, true, 0)),
         ("growth by hours", growth_sql(&all, hours, &given, false, 0)),
         ("leaks", leaks_sql(&all, minutes, rule, 20)),
         ("leaks of all", leaks_sql(&all, minutes, LeakRule { r2: 0.0, blocks_per_hour: -1e9, ..rule }, 0)),
         ("leaks by hours", leaks_sql(&late, hours, rule, 0)),
+        ("leaks around whole hours", leaks_sql(&ragged, SiteTable::Edges, rule, 0)),
+        ("growth around whole hours", growth_sql(&ragged, SiteTable::Edges, &given, false, 0)),
         ("diff", diff_sql(&all, &eu, &us, minutes, 0)),
         ("diff of services", diff_sql(&all, &numeric, &odd, hours, 20)),
         ("processes", processes_sql(&all, ProcessOrder::Slope, 10, 0)),
@@ -212,5 +217,5 @@ fn errors_are_one_line() {
     let text = said(&engine, &good);
     assert!(text.contains("is not a Parquet file") && !text.contains('\n'), "{text}");
     let answer = ask(&engine, &lake::request(&lake, "SELECT count(*) AS n FROM processes".into())).unwrap();
-    assert_eq!(answer.rows, [[serde_json::json!(4 * 3 * 150)]]);
+    assert_eq!(answer.rows, [[serde_json::json!(4 * 5 * 150)]]);
 }

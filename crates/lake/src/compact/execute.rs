@@ -2,11 +2,12 @@
 
 use super::rollup::RollUp;
 use super::sorter::{SortedRows, Sorter};
+use super::weight::RowWeights;
 use super::{CompactSummary, SkippedFile, complete_files, outside_hour};
 use crate::error::LakeError;
 use crate::keys::{HOUR, compacted_key};
 use crate::lake::Lake;
-use crate::parquet::{FileProblem, LakeRow, TableReader, TableWriter};
+use crate::parquet::{FileProblem, LakeRow, TableReader, TableWriter, limit};
 use crate::records::{self, CompactionRecord};
 use crate::rows::{HourRow, ProcessRow, ServiceFrame, SiteRow, StackRow};
 use crate::scratch::{ScratchFile, put_file};
@@ -18,8 +19,13 @@ use std::io::BufWriter;
 
 /// Inputs that an object store is asked for at once.
 const FILES_AHEAD: usize = 64;
-/// Files with fewer rows are read once, into memory.
+/// Files with fewer rows are read once, into memory, if they fit.
 const SMALL_FILE: u64 = 1 << 20;
+/// The bytes of a file's rows in memory. A file of some kilobytes can claim terabytes: one long text of a dictionary for a million rows. Those of an
+/// honest host with a thousand processes, in an hour, are some gigabytes.
+const MAX_FILE_WEIGHT: u64 = 8 << 30;
+/// Rows of a row group in memory, if the user allows less.
+const LEAST_GROUP_BYTES: u64 = 1 << 20;
 
 /// A row that is compacted.
 pub trait Execution: LakeRow {
@@ -98,6 +104,7 @@ impl Executor<'_> {
                     // Another compactor has completed this plan.
                     return Ok(CompactSummary::default());
                 }
+                // Only what is wrong with the file itself. A store that is away, or a full disk for temporary files, ends the compaction: nothing is deleted then.
                 Err(error @ (LakeError::File { .. } | LakeError::Store(StoreError::NotFound(_)))) => {
                     let why = error.to_string();
                     let why = why.strip_prefix(key).and_then(|why| why.strip_prefix(": ")).unwrap_or(&why);
@@ -140,27 +147,40 @@ impl Executor<'_> {
         sorter: &mut Sorter<R>,
         done: &mut CompactSummary,
     ) -> Result<(), LakeError> {
-        let mut rows_read = 0;
         let mut reader: TableReader<R> = self.lake.read(file)?;
-        if reader.rows() <= SMALL_FILE {
-            let mut rows = Vec::new();
-            self.each_chunk(file, &mut reader, |chunk| {
-                rows.extend(chunk);
-                Ok(())
-            })?;
-            rows_read += rows.len();
-            rows.into_iter().try_for_each(|row| sorter.push(row))?;
-        } else {
-            // Once to see that it is sound, and once for its rows.
-            self.each_chunk(file, &mut reader, |_| Ok(()))?;
-            self.each_chunk(file, &mut self.lake.read(file)?, |chunk| {
-                rows_read += chunk.len();
-                chunk.into_iter().try_for_each(|row| sorter.push(row))
-            })?;
+        let mut collected = (reader.rows() <= SMALL_FILE).then(Vec::new);
+        let (mut rows_read, mut weight, mut weights) = (0, 0, RowWeights::default());
+        self.each_chunk(file, &mut reader, |chunk| {
+            rows_read += chunk.len() as u64;
+            weight += chunk.iter().map(|row| weights.of(row)).sum::<u64>();
+            limit("the memory for the rows of a file", weight, MAX_FILE_WEIGHT)
+                .map_err(|problem| LakeError::file(&file.key, problem))?;
+            match &mut collected {
+                Some(rows) if weight <= self.memory / 4 => rows.extend(chunk),
+                _ => {
+                    collected = None;
+                    weights.clear();
+                }
+            }
+            Ok(())
+        })?;
+        match collected {
+            Some(rows) => rows.into_iter().try_for_each(|row| sorter.push(row))?,
+            // It was sound. Some of its rows are handed over when it proves to be damaged now, so it cannot be left out any more.
+            None => self
+                .each_chunk(file, &mut self.lake.read(file)?, |chunk| {
+                    chunk.into_iter().try_for_each(|row| sorter.push(row))
+                })
+                .map_err(|error| match error {
+                    LakeError::File { file, problem } => {
+                        LakeError::Senseless { file, why: format!("changed while it was compacted: {problem}") }
+                    }
+                    error => error,
+                })?,
         }
         done.files_read += 1;
         done.bytes_read += file.bytes;
-        done.rows_read += rows_read as u64;
+        done.rows_read += rows_read;
         Ok(())
     }
 
@@ -210,8 +230,12 @@ impl Output<'_> {
                 Err(LakeError::File { .. } | LakeError::Store(StoreError::NotFound(_))) => continue,
                 Err(error) => return Err(error),
             };
-            while let Ok(Some(rows)) = reader.next_rows() {
-                known.extend(rows.iter().map(R::key));
+            loop {
+                match reader.next_rows().map_err(|problem| LakeError::file(&file.key, problem)) {
+                    Ok(Some(rows)) => known.extend(rows.iter().map(R::key)),
+                    Ok(None) | Err(LakeError::File { .. }) => break,
+                    Err(error) => return Err(error),
+                }
             }
         }
         let is_new = |row: &Result<R, LakeError>| row.as_ref().map_or(true, |row| !known.contains(&row.key()));
@@ -223,21 +247,33 @@ impl Output<'_> {
 struct OutputFile<R> {
     scratch: ScratchFile,
     writer: TableWriter<BufWriter<File>, R>,
+    /// The rows of the row group, which are in memory.
+    weights: RowWeights,
+    weight: u64,
+    most: u64,
 }
 
 impl<R: LakeRow> OutputFile<R> {
     fn new(output: &Output<'_>) -> Result<Self, LakeError> {
         let scratch = ScratchFile::new()?;
         let copy = scratch.as_file().try_clone().map_err(|error| scratch.failed(error))?;
-        let group = usize::try_from(output.executor.memory / 4).unwrap_or(usize::MAX) / size_of::<R>();
-        let writer = TableWriter::new(BufWriter::new(copy), false)
-            .map_err(|problem| failed(&scratch, problem))?
-            .with_row_group(group.max(1 << 13));
-        Ok(Self { scratch, writer })
+        let most = (output.executor.memory / 4).max(LEAST_GROUP_BYTES);
+        let writer = TableWriter::new(BufWriter::new(copy), false).map_err(|problem| failed(&scratch, problem))?;
+        Ok(Self { scratch, writer, weights: RowWeights::default(), weight: 0, most })
     }
 
     fn push(&mut self, row: R) -> Result<(), LakeError> {
-        self.writer.push(row).map_err(|problem| failed(&self.scratch, problem))
+        self.weight += self.weights.of(&row);
+        let pushed = self.writer.push(row);
+        let pushed = match self.weight >= self.most {
+            true => {
+                self.weight = 0;
+                self.weights.clear();
+                pushed.and_then(|()| self.writer.flush())
+            }
+            false => pushed,
+        };
+        pushed.map_err(|problem| failed(&self.scratch, problem))
     }
 
     /// Puts the file into the lake, unless it has no rows. Returns their number.
@@ -257,5 +293,5 @@ impl<R: LakeRow> OutputFile<R> {
 }
 
 fn failed(scratch: &ScratchFile, problem: FileProblem) -> LakeError {
-    LakeError::file(&scratch.path().display().to_string(), problem)
+    LakeError::scratch(&scratch.path().display().to_string(), problem)
 }

@@ -20,12 +20,14 @@
 //! The outputs of a plan depend on the plan alone. One that exists already was written by a compactor that was killed, or by another one that completes the same plan.
 //!
 //! *Two plans never share an input.* A plan has a number, and its put fails if that number exists. A compactor lists the incoming files first and the records of the hour
-//! second, and leaves out the inputs of all records. A plan that was put in between has the number that the compactor would use, so its own put fails, and it looks again.
+//! second, and leaves out the inputs of all records, except those that the last of them skipped and that are to be tried again. A plan that was put in between has the number that the compactor would use, so its own put fails, and it looks again.
 //! Records of what is done stay until their day expires. They are also why a file that a host sends again after its compaction is deleted and not counted.
 //!
 //! Engines that know nothing of this read the tables' folders only. They see no row twice. They miss what is not compacted yet, and in step 2 some services.
 //!
-//! An input that is damaged is left where it is, and the record of what is done lists it as skipped: one bad host does not stop the others.
+//! An input that is damaged is left where it is, and the record of what is done lists it as skipped: one bad host does not stop the others. [`Lake::files`] and
+//! [`check`](crate::check) name it from then on. If the user asks for that, a later plan has it as an input again; then the last record that names it counts. An error of
+//! the system, such as one of a network file system, is no damage: it ends the compaction, which a later one continues.
 //!
 //! *Memory.* Rows are collected by service. When they take more than the limit, those of the largest service are sorted and written to a temporary file; such runs are merged
 //! at the end. Inputs are sorted already, which the sort makes use of. Rows with the same key are kept once: of those, the one in the first input.
@@ -33,9 +35,10 @@
 mod execute;
 mod rollup;
 mod sorter;
+mod weight;
 
 use crate::error::LakeError;
-use crate::keys::{FileState, HOUR, LakeKey};
+use crate::keys::{Day, FileState, HOUR, LakeKey};
 use crate::lake::Lake;
 use crate::parquet::{FileProblem, LakeRow};
 use crate::records::{self, CompactionRecord};
@@ -78,6 +81,8 @@ pub struct CompactSummary {
     pub hour_rows: u64,
     /// Files that could not be read, and why.
     pub skipped: Vec<SkippedFile>,
+    /// Files that an earlier compaction could not read, and that are still there.
+    pub skipped_before: Vec<String>,
 }
 
 /// An incoming file that cannot be read.
@@ -95,8 +100,26 @@ pub fn compact(
     options: &CompactOptions,
     progress: &mut dyn FnMut(Table, i64),
 ) -> Result<CompactSummary, LakeError> {
+    compact_all(lake, options, false, progress)
+}
+
+/// The same, and files that earlier compactions skipped are tried again: they may have been repaired, or be readable for this version.
+pub fn compact_with_skipped(
+    lake: &Lake,
+    options: &CompactOptions,
+    progress: &mut dyn FnMut(Table, i64),
+) -> Result<CompactSummary, LakeError> {
+    compact_all(lake, options, true, progress)
+}
+
+fn compact_all(
+    lake: &Lake,
+    options: &CompactOptions,
+    retry: bool,
+    progress: &mut dyn FnMut(Table, i64),
+) -> Result<CompactSummary, LakeError> {
     let mut summary = CompactSummary::default();
-    let mut compactor = Compactor { lake, options, summary: &mut summary };
+    let mut compactor = Compactor { lake, options, retry, summary: &mut summary };
     // Names first: a site without a name is worse than a name without a site.
     compactor.table::<ServiceFrame>(progress)?;
     compactor.table::<StackRow>(progress)?;
@@ -108,6 +131,8 @@ pub fn compact(
 struct Compactor<'a> {
     lake: &'a Lake,
     options: &'a CompactOptions,
+    /// Skipped files are inputs again.
+    retry: bool,
     summary: &'a mut CompactSummary,
 }
 
@@ -135,8 +160,9 @@ impl Compactor<'_> {
     }
 
     /// Completes what was begun, then compacts the rest. The files were listed before.
-    fn hour<R: Execution>(&mut self, hour: i64, mut files: Vec<StoredFile>) -> Result<(), LakeError> {
+    fn hour<R: Execution>(&mut self, hour: i64, files: Vec<StoredFile>) -> Result<(), LakeError> {
         let store = self.lake.store();
+        let mut inputs = HourInputs { files, skipped: Vec::new() };
         for _ in 0..TRIES {
             let listed = store.list(&crate::keys::record_prefix(R::TABLE, hour))?;
             let names = records::of_hour(&listed, R::TABLE, hour);
@@ -145,28 +171,44 @@ impl Compactor<'_> {
             for name in names {
                 if let Some(done) = &name.done {
                     let Some(record) = records::read(store, done)? else { continue };
-                    self.clean::<R>(hour, name.number, &record, &mut files, name.plan.is_some())?;
+                    self.clean::<R>(hour, name.number, &record, &mut inputs, name.plan.is_some())?;
                 } else if let Some(plan) = &name.plan {
                     // Deleted meanwhile: another compactor has completed it, and there is a record of that now.
                     let Some(record) = records::read(store, plan)? else {
                         is_steady = false;
                         continue;
                     };
-                    self.complete::<R>(hour, name.number, record, &mut files)?;
+                    self.complete::<R>(hour, name.number, record, &mut inputs)?;
                 }
             }
             if !is_steady {
                 continue;
             }
-            if files.is_empty() {
+            if self.retry {
+                let skipped_now = |file: &StoredFile| self.summary.skipped.iter().any(|now| now.key == file.key);
+                let (kept, again) = std::mem::take(&mut inputs.skipped).into_iter().partition(skipped_now);
+                inputs.skipped = kept;
+                inputs.files.extend::<Vec<StoredFile>>(again);
+            }
+            if inputs.files.is_empty() {
+                self.note_skipped(&inputs);
                 return Ok(());
             }
-            let record = CompactionRecord::new(files.iter().map(|file| file.key.clone()).collect());
+            let record = CompactionRecord::new(inputs.files.iter().map(|file| file.key.clone()).collect());
             if records::put_plan(store, R::TABLE, hour, next, &record)? {
-                return self.complete::<R>(hour, next, record, &mut files);
+                self.complete::<R>(hour, next, record, &mut inputs)?;
+                self.note_skipped(&inputs);
+                return Ok(());
             }
         }
         Err(LakeError::Unsteady(store.name().to_owned()))
+    }
+
+    fn note_skipped(&mut self, inputs: &HourInputs) {
+        let summary = &mut *self.summary;
+        let is_new = |file: &&StoredFile| summary.skipped.iter().any(|now| now.key == file.key);
+        let before = inputs.skipped.iter().filter(|file| !is_new(file)).map(|file| file.key.clone());
+        summary.skipped_before.extend(before);
     }
 
     /// Steps 2 to 5.
@@ -175,7 +217,7 @@ impl Compactor<'_> {
         hour: i64,
         number: u64,
         mut record: CompactionRecord,
-        files: &mut Vec<StoredFile>,
+        inputs: &mut HourInputs,
     ) -> Result<(), LakeError> {
         let store = self.lake.store();
         let executor = Executor { lake: self.lake, hour, number, memory: self.options.memory };
@@ -196,7 +238,7 @@ impl Compactor<'_> {
             // The record that is there counts.
             record = other;
         }
-        self.clean::<R>(hour, number, &record, files, true)
+        self.clean::<R>(hour, number, &record, inputs, true)
     }
 
     /// Steps 4 and 5.
@@ -205,16 +247,11 @@ impl Compactor<'_> {
         hour: i64,
         number: u64,
         record: &CompactionRecord,
-        files: &mut Vec<StoredFile>,
+        inputs: &mut HourInputs,
         has_plan: bool,
     ) -> Result<(), LakeError> {
         let store = self.lake.store();
-        let skipped: HashSet<&str> = record.skipped.iter().map(String::as_str).collect();
-        let inputs: HashSet<&str> = record.inputs.iter().map(String::as_str).collect();
-        // In the order of the record, so that a compaction of a folder touches one file after the other.
-        let used = files.iter().filter(|file| inputs.contains(&*file.key) && !skipped.contains(&*file.key));
-        store.delete_all(&used.map(|file| file.key.clone()).collect::<Vec<_>>())?;
-        files.retain(|file| !inputs.contains(&*file.key));
+        store.delete_all(&inputs.used_by(record))?;
         if has_plan {
             store.delete(&records::plan_key(R::TABLE, hour, number))?;
         }
@@ -222,15 +259,46 @@ impl Compactor<'_> {
     }
 }
 
-/// Keys of compacted files of a table, day and service that are complete, but for those of one compaction.
-fn complete_files(lake: &Lake, table: Table, hour: i64) -> Result<BTreeMap<String, Vec<StoredFile>>, LakeError> {
-    let day = crate::keys::Day::of(hour);
-    let mut services: BTreeMap<String, Vec<StoredFile>> = BTreeMap::new();
-    for file in lake.files(table, crate::SlotRange::ALL)?.compacted {
-        let Some(key) = LakeKey::parse(&file.key).filter(|key| key.day() == day) else { continue };
-        if let FileState::Compacted { service, .. } = key.state {
-            services.entry(service).or_default().push(file);
+/// Incoming files of a table and hour.
+struct HourInputs {
+    /// Those that no record names.
+    files: Vec<StoredFile>,
+    /// Those that the last record that names them skipped.
+    skipped: Vec<StoredFile>,
+}
+
+impl HourInputs {
+    /// Takes the files of what is done away, and returns the keys of those that were used. Records come in their order.
+    fn used_by(&mut self, record: &CompactionRecord) -> Vec<String> {
+        let skipped: HashSet<&str> = record.skipped.iter().map(String::as_str).collect();
+        let inputs: HashSet<&str> = record.inputs.iter().map(String::as_str).collect();
+        let mut used = Vec::new();
+        // In the order of the listing, so that a compaction of a folder touches one file after the other.
+        let (before, new) = (std::mem::take(&mut self.skipped), std::mem::take(&mut self.files));
+        for (file, was_skipped) in
+            before.into_iter().map(|file| (file, true)).chain(new.into_iter().map(|file| (file, false)))
+        {
+            let is_skipped = skipped.contains(&*file.key);
+            if inputs.contains(&*file.key) && !is_skipped {
+                used.push(file.key);
+            } else if is_skipped || was_skipped {
+                self.skipped.push(file);
+            } else {
+                self.files.push(file);
+            }
         }
+        used
+    }
+}
+
+/// The compacted files of a table and day that are complete, by service, but for those of one compaction.
+fn complete_files(lake: &Lake, table: Table, hour: i64) -> Result<BTreeMap<String, Vec<StoredFile>>, LakeError> {
+    let mut services: BTreeMap<String, Vec<StoredFile>> = BTreeMap::new();
+    for file in lake.files_of_day(table, Day::of(hour))?.compacted {
+        let Some(LakeKey { state: FileState::Compacted { service, .. }, .. }) = LakeKey::parse(&file.key) else {
+            continue;
+        };
+        services.entry(service).or_default().push(file);
     }
     Ok(services)
 }

@@ -1,5 +1,8 @@
 //! Sorts rows by service and key, with bounded memory.
+//!
+//! Each error is one of a temporary file, and ends the compaction: rows that were handed over are in no other place.
 
+use super::weight::RowWeights;
 use crate::error::LakeError;
 use crate::keys::kept_service;
 use crate::parquet::{FileProblem, LakeRow, TableReader, TableWriter};
@@ -11,8 +14,11 @@ use std::io::BufWriter;
 
 /// Runs that are merged at a time: each has a page of each column in memory.
 const MAX_RUNS: usize = 32;
-/// Rows of a row group in a temporary file.
+/// Rows of a row group in a temporary file, and their bytes in memory.
 const RUN_GROUP: usize = 1 << 15;
+const RUN_GROUP_BYTES: u64 = 16 << 20;
+/// Bytes of rows that are read at a time from each temporary file, or one row.
+const RUN_CHUNK_BYTES: u64 = 4 << 20;
 
 /// Collects rows.
 pub struct Sorter<R> {
@@ -24,7 +30,15 @@ pub struct Sorter<R> {
 struct ServiceRows<R> {
     rows: Vec<R>,
     weight: u64,
-    runs: Vec<File>,
+    weights: RowWeights,
+    runs: Vec<RunFile>,
+}
+
+/// Sorted rows in a temporary file without a name.
+struct RunFile {
+    file: File,
+    /// The bytes of its heaviest row.
+    heaviest: u64,
 }
 
 impl<R: LakeRow> Sorter<R> {
@@ -33,13 +47,13 @@ impl<R: LakeRow> Sorter<R> {
     }
 
     pub fn push(&mut self, row: R) -> Result<(), LakeError> {
-        let weight = row.weight() as u64;
         let service = kept_service(row.service());
         if !self.services.contains_key(service) {
-            let empty = ServiceRows { rows: Vec::new(), weight: 0, runs: Vec::new() };
+            let empty = ServiceRows { rows: Vec::new(), weight: 0, weights: RowWeights::default(), runs: Vec::new() };
             self.services.insert(service.to_owned(), empty);
         }
         let of_service = self.services.get_mut(service).expect("inserted above");
+        let weight = of_service.weights.of(&row);
         of_service.rows.push(row);
         of_service.weight += weight;
         self.weight += weight;
@@ -63,10 +77,11 @@ impl<R: LakeRow> Sorter<R> {
 
 impl<R: LakeRow> ServiceRows<R> {
     fn spill(&mut self, service: &str) -> Result<(), LakeError> {
-        self.rows.sort_by_key(R::key);
-        self.runs.push(written(self.rows.drain(..).map(Ok))?);
-        self.rows = Vec::new();
         self.weight = 0;
+        self.weights.clear();
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.sort_by_key(R::key);
+        self.runs.push(written(rows.into_iter().map(Ok))?);
         if self.runs.len() == MAX_RUNS {
             let merged: SortedRows<R> = SortedRows::merge(std::mem::take(&mut self.runs), service)?;
             self.runs.push(written(merged)?);
@@ -87,19 +102,30 @@ impl<R: LakeRow> ServiceRows<R> {
 }
 
 /// Writes rows to a temporary file without a name.
-fn written<R: LakeRow>(rows: impl Iterator<Item = Result<R, LakeError>>) -> Result<File, LakeError> {
+fn written<R: LakeRow>(rows: impl Iterator<Item = Result<R, LakeError>>) -> Result<RunFile, LakeError> {
     let scratch = ScratchFile::new()?;
     let path = scratch.path().display().to_string();
     let file = scratch.into_unnamed()?;
-    let failed = |problem: FileProblem| LakeError::file(&path, problem);
+    let failed = |problem: FileProblem| LakeError::scratch(&path, problem);
     let copy = file.try_clone().map_err(|error| failed(error.into()))?;
     let mut writer = TableWriter::new(BufWriter::new(copy), false).map_err(failed)?.with_row_group(RUN_GROUP);
+    let (mut heaviest, mut in_group) = (0, 0);
+    let mut weights = RowWeights::default();
     for row in rows {
-        writer.push(row?).map_err(failed)?;
+        let row = row?;
+        let weight = weights.of(&row);
+        writer.push(row).map_err(failed)?;
+        heaviest = weight.max(heaviest);
+        in_group += weight;
+        if in_group >= RUN_GROUP_BYTES {
+            writer.flush().map_err(failed)?;
+            weights.clear();
+            in_group = 0;
+        }
     }
     let (out, _) = writer.finish().map_err(failed)?;
     out.into_inner().map_err(|error| failed(error.into_error().into()))?;
-    Ok(file)
+    Ok(RunFile { file, heaviest })
 }
 
 /// Rows in order, each key once.
@@ -119,7 +145,7 @@ struct Run<R> {
 }
 
 fn of_run(problem: FileProblem) -> LakeError {
-    LakeError::file("a temporary file", problem)
+    LakeError::scratch("a temporary file", problem)
 }
 
 impl<R: LakeRow> Run<R> {
@@ -136,10 +162,11 @@ impl<R: LakeRow> Run<R> {
 }
 
 impl<R: LakeRow> SortedRows<R> {
-    fn merge(files: Vec<File>, service: &str) -> Result<Self, LakeError> {
+    fn merge(files: Vec<RunFile>, service: &str) -> Result<Self, LakeError> {
         let (mut runs, mut next) = (Vec::new(), BinaryHeap::new());
-        for file in files {
-            let reader = TableReader::new(file, Some(service)).map_err(of_run)?;
+        for RunFile { file, heaviest } in files {
+            let chunk = usize::try_from(RUN_CHUNK_BYTES / heaviest.max(1)).unwrap_or(usize::MAX);
+            let reader = TableReader::new(file, Some(service)).map_err(of_run)?.with_chunk(chunk);
             let mut run = Run { reader, rows: Vec::new().into_iter().peekable() };
             // Of equal rows the one of the first run comes first.
             next.extend(run.key()?.map(|key| Reverse((key, runs.len()))));

@@ -13,7 +13,10 @@ pub use row::{LakeRow, RowCells};
 pub use write::TableWriter;
 
 pub(crate) use cells::{Cell, CellChunk};
+pub(crate) use read::limit;
 pub(crate) use row::RowNames;
+
+use parquet::errors::ParquetError;
 
 /// Key in a file's metadata: the version of the schema.
 const SCHEMA_KEY: &str = "highwater.schema";
@@ -84,8 +87,17 @@ pub enum FileProblem {
     System(#[from] std::io::Error),
 }
 
-impl From<parquet::errors::ParquetError> for FileProblem {
-    fn from(error: parquet::errors::ParquetError) -> Self {
+impl From<ParquetError> for FileProblem {
+    fn from(error: ParquetError) -> Self {
+        let error = match error {
+            // Only the system's own errors have a number. Others of this type are the library's words for damage.
+            ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
+                Ok(inner) if inner.raw_os_error().is_some() => return Self::System(*inner),
+                Ok(inner) => ParquetError::External(inner),
+                Err(inner) => ParquetError::External(inner),
+            },
+            error => error,
+        };
         let mut text = error.to_string();
         // Some of the library's messages have several lines.
         text.retain(|char| !char.is_control());

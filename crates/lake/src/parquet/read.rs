@@ -10,6 +10,7 @@ use crate::table::{ColumnSpec, SERVICE, Table};
 use parquet::basic::Compression;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
 use parquet::file::reader::ChunkReader;
+use parquet::file::statistics::Statistics;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -37,6 +38,7 @@ pub struct TableReader<R> {
     left_in_group: usize,
     budget: RowsBudget,
     names: RowNames,
+    chunk: usize,
     row: PhantomData<R>,
 }
 
@@ -70,14 +72,29 @@ impl<R: LakeRow> TableReader<R> {
             left_in_group: 0,
             budget: RowsBudget::default(),
             names: RowNames::default(),
+            chunk: if matches!(R::TABLE, Table::Stacks | Table::Frames) { CHUNK_OF_TEXTS } else { CHUNK },
             row: PhantomData,
         })
+    }
+
+    /// Reads at most this many rows at a time.
+    pub(crate) fn with_chunk(mut self, rows: usize) -> Self {
+        self.chunk = rows.clamp(1, self.chunk);
+        self
     }
 
     /// The number of rows, as the footer says.
     pub fn rows(&self) -> u64 {
         let groups = self.about.row_groups();
         groups.iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).sum()
+    }
+
+    /// Whether a column has rows without a value, or may have some, as the footer says.
+    pub fn may_have_nulls(&self, column: &str) -> bool {
+        let nulls =
+            |group: &RowGroupMetaData, at: usize| group.column(at).statistics().and_then(Statistics::null_count_opt);
+        let is_whole = |at: usize| self.about.row_groups().iter().all(|group| nulls(group, at) == Some(0));
+        !self.columns.iter().any(|(spec, at)| spec.name == column && is_whole(*at))
     }
 
     /// The next rows; `None` at the end.
@@ -98,8 +115,7 @@ impl<R: LakeRow> TableReader<R> {
             }
             self.group += 1;
         }
-        let most = if matches!(R::TABLE, Table::Stacks | Table::Frames) { CHUNK_OF_TEXTS } else { CHUNK };
-        let rows = self.left_in_group.min(most);
+        let rows = self.left_in_group.min(self.chunk);
         self.budget.begin();
         let columns = self.sources.iter_mut().map(|source| source.read(rows)).collect::<Result<Vec<_>, _>>()?;
         self.left_in_group -= rows;

@@ -1,6 +1,7 @@
 //! Rows as values of columns, and back.
 
-use super::{Cell, CellChunk, FileProblem};
+use super::write::MAX_TEXT;
+use super::{Cell, CellChunk, FileProblem, limit};
 use crate::keys::{HOUR, LAST_SLOT};
 use crate::rows::{FrameRow, HourRow, Labels, LakeProcess, ProcessRow, ServiceFrame, SiteRow, StackRow};
 use crate::table::{ColumnSpec, Table};
@@ -46,8 +47,13 @@ pub trait LakeRow: RowCells + Sized + Send {
     /// Refuses values that cannot be.
     fn check(&self) -> Result<(), FileProblem>;
 
-    /// Bytes that it takes in memory, about.
+    /// Bytes that it takes in memory, about, without its process.
     fn weight(&self) -> usize;
+
+    /// Its process, which it shares with other rows.
+    fn process(&self) -> Option<&Arc<LakeProcess>> {
+        None
+    }
 
     #[doc(hidden)]
     fn assemble(
@@ -131,6 +137,15 @@ fn slot_of(value: i64) -> Result<(), FileProblem> {
     if (0..=LAST_SLOT).contains(&value) { Ok(()) } else { impossible("slot", value) }
 }
 
+/// The writer refuses longer texts: a row that is read can be written.
+fn short_texts(texts: &[&str]) -> Result<(), FileProblem> {
+    texts.iter().try_for_each(|text| limit("a text", text.len() as u64, MAX_TEXT))
+}
+
+fn short_labels(labels: &Labels) -> Result<(), FileProblem> {
+    short_texts(&[&labels.service, &labels.version, &labels.region, &labels.host, &labels.container])
+}
+
 fn not_negative(column: &'static str, value: i64) -> Result<(), FileProblem> {
     if value >= 0 { Ok(()) } else { impossible(column, value) }
 }
@@ -198,11 +213,16 @@ impl LakeRow for SiteRow {
         figure("live_bytes", self.live_bytes)?;
         figure("live_blocks", self.live_blocks)?;
         not_negative("alloc_bytes", self.alloc_bytes.unwrap_or(0))?;
-        not_negative("alloc_blocks", self.alloc_blocks.unwrap_or(0))
+        not_negative("alloc_blocks", self.alloc_blocks.unwrap_or(0))?;
+        short_labels(&self.process.labels)
     }
 
     fn weight(&self) -> usize {
         size_of::<Self>()
+    }
+
+    fn process(&self) -> Option<&Arc<LakeProcess>> {
+        Some(&self.process)
     }
 
     fn assemble(
@@ -307,11 +327,16 @@ impl LakeRow for HourRow {
         ] {
             not_negative(column, value)?;
         }
+        short_labels(&self.process.labels)?;
         if self.hour % HOUR == 0 { Ok(()) } else { impossible("hour", self.hour) }
     }
 
     fn weight(&self) -> usize {
         size_of::<Self>()
+    }
+
+    fn process(&self) -> Option<&Arc<LakeProcess>> {
+        Some(&self.process)
     }
 
     fn assemble(
@@ -403,11 +428,16 @@ impl LakeRow for ProcessRow {
         figure("live_bytes", self.live_bytes)?;
         figure("live_blocks", self.live_blocks)?;
         not_negative("rss_bytes", self.rss_bytes.unwrap_or(0))?;
-        not_negative("limit_bytes", self.limit_bytes.unwrap_or(0))
+        not_negative("limit_bytes", self.limit_bytes.unwrap_or(0))?;
+        short_labels(&self.process.labels)
     }
 
     fn weight(&self) -> usize {
         size_of::<Self>()
+    }
+
+    fn process(&self) -> Option<&Arc<LakeProcess>> {
+        Some(&self.process)
     }
 
     fn assemble(
@@ -476,7 +506,7 @@ impl LakeRow for StackRow {
     }
 
     fn check(&self) -> Result<(), FileProblem> {
-        Ok(())
+        short_texts(&[&self.service, &self.function, &self.type_name, &self.stack])
     }
 
     fn weight(&self) -> usize {
@@ -543,7 +573,9 @@ impl LakeRow for ServiceFrame {
 
     fn check(&self) -> Result<(), FileProblem> {
         not_negative("depth", self.frame.depth.into())?;
-        not_negative("line", self.frame.line.into())
+        not_negative("line", self.frame.line.into())?;
+        let frame = &self.frame;
+        short_texts(&[&self.service, &frame.function, &frame.file, &frame.module, &frame.build_id])
     }
 
     fn weight(&self) -> usize {

@@ -20,7 +20,7 @@ const SLICE: usize = 8192;
 /// Bytes of texts that are handed to it at a time: it closes a page of more than 1 MiB only between two of these.
 const TEXT_SLICE: usize = 1 << 20;
 /// A text that is longer is not written, because 32 of them would not be read ([`super::read`]). Deep recursion through long names makes some hundred kilobytes.
-const MAX_TEXT: u64 = 3 << 20;
+pub const MAX_TEXT: u64 = 3 << 20;
 
 /// A Parquet file of one table that is being written. Rows are written in the order in which they come.
 pub struct TableWriter<W: Write + Send, R> {
@@ -82,7 +82,8 @@ impl<W: Write + Send, R: RowCells> TableWriter<W, R> {
         Ok((self.file.into_inner()?, self.written))
     }
 
-    fn flush(&mut self) -> Result<(), FileProblem> {
+    /// Writes the rows that are in memory, as a row group.
+    pub fn flush(&mut self) -> Result<(), FileProblem> {
         if self.rows.is_empty() {
             return Ok(());
         }

@@ -135,6 +135,12 @@ impl FileCache {
         Ok(Some(content))
     }
 
+    /// Whether a file has a path, whose content stays.
+    pub fn is_linked(&self, file: &StoredFile) -> bool {
+        let linked = self.linked.lock().unwrap_or_else(PoisonError::into_inner);
+        linked.get(&file.key) == Some(&file.tag)
+    }
+
     /// Makes the path of a file, if its content is here.
     pub fn link(&self, file: &StoredFile) -> Result<bool, StoreError> {
         let mut linked = self.linked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -157,6 +163,14 @@ impl FileCache {
         fs::rename(&new, &path).map_err(|error| system(&path, error))?;
         linked.insert(file.key.clone(), file.tag.clone());
         Ok(true)
+    }
+
+    /// A folder for files that are read once.
+    pub fn new_folder(&self) -> Result<ReadOnce, StoreError> {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let path = self.links.join(format!(".once-{}", MADE.fetch_add(1, Ordering::Relaxed)));
+        fs::create_dir(&path).map_err(|error| system(&path, error))?;
+        Ok(ReadOnce(path))
     }
 
     /// Counts contents that came. From time to time this makes room for them.
@@ -190,6 +204,21 @@ impl FileCache {
             let _ = fs::remove_file(path);
             bytes -= length;
         }
+    }
+}
+
+/// A folder that is removed when it is dropped.
+pub struct ReadOnce(PathBuf);
+
+impl ReadOnce {
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for ReadOnce {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

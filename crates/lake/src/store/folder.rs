@@ -1,6 +1,8 @@
 //! A lake in a folder.
 
 use super::{LakeStore, StoreError, StoredFile, is_plain_key, system};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,10 +46,17 @@ impl FolderStore {
         if folder.is_dir() {
             return Ok(());
         }
+        let is_missing = |made: &&Path| !made.as_os_str().is_empty() && !made.is_dir();
+        let missing: Vec<&Path> = self.root.ancestors().take_while(is_missing).collect();
         fs::create_dir_all(folder).map_err(|error| system(folder, error))?;
-        let above = folder.ancestors().skip(1).take_while(|above| above.starts_with(&self.root));
-        for above in above {
+        // Folders of the lake may be new to other writers too.
+        for above in folder.ancestors().skip(1).take_while(|above| above.starts_with(&self.root)) {
             File::open(above).and_then(|above| above.sync_all()).map_err(|error| system(above, error))?;
+        }
+        // Those above a new lake need not be readable for this user.
+        for above in missing.into_iter().filter_map(Path::parent) {
+            let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+            let _ = File::open(above).and_then(|above| above.sync_all());
         }
         Ok(())
     }
@@ -79,11 +88,48 @@ impl FolderStore {
     }
 }
 
+/// Why a file is not under its name.
+#[derive(Debug)]
+enum NotPlaced {
+    Exists,
+    Failed(io::Error),
+    /// The file system cannot do it without a risk for what is there.
+    Impossible,
+}
+
+type Place = fn(&Path, &Path) -> io::Result<()>;
+
+fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
+    fs::hard_link(from, to)
+}
+
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
+}
+
+/// Gives a file its name. A link, unlike a plain rename, never replaces a file. Mounts of object stores and of other systems' disks have no links; some can rename without
+/// replacing.
+fn put_in_place(written: &Path, target: &Path, link: Place, rename: Place) -> Result<(), NotPlaced> {
+    let is_missing = |error: &io::Error| {
+        let number = error.raw_os_error().map(Errno::from_raw_os_error);
+        matches!(number, Some(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::MLINK))
+    };
+    for place in [link, rename] {
+        match place(written, target) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(NotPlaced::Exists),
+            Err(error) if is_missing(&error) => {}
+            Err(error) => return Err(NotPlaced::Failed(error)),
+        }
+    }
+    Err(NotPlaced::Impossible)
+}
+
 impl LakeStore for FolderStore {
     fn put(&self, key: &str, file: &Path) -> Result<(), StoreError> {
         let target = self.path_of(key)?;
         let unfinished = self.root.join(UNFINISHED);
-        fs::create_dir_all(&unfinished).map_err(|error| system(&unfinished, error))?;
+        self.make_folder(&unfinished)?;
         // On a network file system two hosts may have the same pid.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
         let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
@@ -92,10 +138,13 @@ impl LakeStore for FolderStore {
         let done = copied.map_err(|error| system(&written, error)).and_then(|()| {
             let folder = target.parent().unwrap_or(&self.root);
             self.make_folder(folder)?;
-            // A link, unlike a rename, never replaces a file.
-            fs::hard_link(&written, &target).map_err(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists => StoreError::Exists(key.to_owned()),
-                _ => system(&target, error),
+            put_in_place(&written, &target, hard_link, rename_new).map_err(|error| match error {
+                NotPlaced::Exists => StoreError::Exists(key.to_owned()),
+                NotPlaced::Failed(error) => system(&target, error),
+                NotPlaced::Impossible => StoreError::Refused(format!(
+                    "{}: this file system has neither hard links nor a rename that replaces no file, so a lake here could lose rows; use a local folder, NFS or s3://",
+                    self.name
+                )),
             })?;
             File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| system(folder, error))
         });
@@ -152,5 +201,44 @@ impl LakeStore for FolderStore {
 
     fn name(&self) -> &str {
         &self.name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(errno: Errno) -> io::Error {
+        io::Error::from_raw_os_error(errno.raw_os_error())
+    }
+
+    #[test]
+    fn a_mount_without_links_renames_or_says_why_it_cannot() {
+        let folder = std::env::temp_dir().join(format!("hw-place-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        let (written, target) = (folder.join("written"), folder.join("target"));
+        // As gcsfuse, s3fs and SMB answer.
+        let links: [Place; 3] = [
+            |_, _| Err(refused(Errno::NOSYS)),
+            |_, _| Err(refused(Errno::PERM)),
+            |_, _| Err(refused(Errno::OPNOTSUPP)),
+        ];
+        for link in links {
+            fs::write(&written, "new").unwrap();
+            put_in_place(&written, &target, link, rename_new).unwrap();
+            assert_eq!(fs::read_to_string(&target).unwrap(), "new");
+            fs::write(&written, "newer").unwrap();
+            let again = put_in_place(&written, &target, link, rename_new);
+            assert!(matches!(again, Err(NotPlaced::Exists)), "{again:?}");
+            assert_eq!(fs::read_to_string(&target).unwrap(), "new", "nothing is replaced");
+            fs::remove_file(&target).unwrap();
+            let neither = put_in_place(&written, &target, link, |_, _| Err(refused(Errno::INVAL)));
+            assert!(matches!(neither, Err(NotPlaced::Impossible)), "{neither:?}");
+            assert!(!target.exists());
+        }
+        let broken = put_in_place(&written, &target, |_, _| Err(refused(Errno::IO)), rename_new);
+        assert!(matches!(broken, Err(NotPlaced::Failed(_))), "{broken:?}");
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -99,21 +99,27 @@ impl ProgramStore {
         }
     }
 
-    /// Downloads the files whose contents are not here.
+    /// Downloads the files whose contents are not here. May remove others to make room.
     fn download(&self, files: &[StoredFile]) -> Result<(), StoreError> {
+        let bytes = self.fetch(files.iter())?;
+        self.cache.grew(bytes);
+        Ok(())
+    }
+
+    /// Downloads the files whose contents are not here. Returns their bytes.
+    fn fetch<'a>(&self, files: impl Iterator<Item = &'a StoredFile>) -> Result<u64, StoreError> {
         let mut wanted = Vec::new();
         for file in files {
             if self.cache.content(file)?.is_none() {
-                wanted.push(WantedFile { file: file.clone(), to: self.cache.entry(file) });
+                wanted.push(WantedFile { file: file.clone(), to: self.cache.entry(file), tail: None });
             }
         }
         if wanted.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         let bytes = wanted.iter().fold(0_u64, |sum, wanted| sum.saturating_add(wanted.file.bytes));
         self.ask(&StoreRequest::Get { files: wanted })?;
-        self.cache.grew(bytes);
-        Ok(())
+        Ok(bytes)
     }
 
     /// Refuses keys that are no relative paths: links have their names.
@@ -188,10 +194,29 @@ impl LakeStore for ProgramStore {
         self.check(files)?;
         let mut paths = Vec::new();
         for some in files.chunks(FILES_AT_ONCE) {
-            self.download(some)?;
+            // Those that have a path need not be in the cache any more. The others get theirs before room is made.
+            let bytes = self.fetch(some.iter().filter(|file| !self.cache.is_linked(file)))?;
             paths.extend(some.iter().map(|file| self.local_path(file)).collect::<Result<Vec<_>, _>>()?);
+            self.cache.grew(bytes);
         }
         Ok(paths)
+    }
+
+    fn ends(&self, files: &[StoredFile], bytes: u64) -> Result<Vec<File>, StoreError> {
+        let mut ends = Vec::new();
+        for some in files.chunks(FILES_AT_ONCE) {
+            let folder = self.cache.new_folder()?;
+            let part = |(number, file): (usize, &StoredFile)| {
+                let to = folder.path().join(number.to_string());
+                WantedFile { file: file.clone(), to, tail: Some(bytes) }
+            };
+            let wanted: Vec<WantedFile> = some.iter().enumerate().map(part).collect();
+            self.ask(&StoreRequest::Get { files: wanted.clone() })?;
+            for WantedFile { to, .. } in wanted {
+                ends.push(File::open(&to).map_err(|error| super::system(&to, error))?);
+            }
+        }
+        Ok(ends)
     }
 
     fn bring(&self, files: &[StoredFile]) -> Result<(), StoreError> {

@@ -48,6 +48,9 @@ pub struct WantedFile {
     pub file: StoredFile,
     /// Where its content goes.
     pub to: PathBuf,
+    /// Only this number of bytes at its end are wanted, if there are more. They are written at their place, after a hole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail: Option<u64>,
 }
 
 /// A line of the program.

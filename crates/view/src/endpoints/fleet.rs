@@ -96,9 +96,9 @@ pub fn sites(request: &Request, sources: &Sources, work: &Work<'_>) -> Answered 
 /// `fleet/leaks`: the sites that grow in a straight line.
 pub fn leaks(request: &Request, sources: &Sources, work: &Work<'_>) -> Answered {
     let asked = AskedPart::of(request, sources)?;
-    let (table, scope) = asked.fleet()?.site_table(&asked.scope)?;
+    let (table, scope) = asked.fleet()?.line_table(&asked.scope)?;
     let sql = leaks_sql(&scope, table, LeakRule::default(), rows_wanted(request)?);
-    asked.fleet()?.table(&sql, &scope, work)
+    asked.fleet()?.table_from(&sql, &scope, table, work)
 }
 
 /// `fleet/growth`: the sites that hold more in the processes with one value of a label than in those with another.
@@ -114,7 +114,7 @@ pub fn growth(request: &Request, sources: &Sources, work: &Work<'_>) -> Answered
     let (table, scope) = asked.fleet()?.site_table(&asked.scope)?;
     if between == FleetLabel::Version {
         let sql = growth_sql(&scope, table, &VersionPair::Given(old, new), false, rows);
-        return asked.fleet()?.table(&sql, &scope, work);
+        return asked.fleet()?.table_from(&sql, &scope, table, work);
     }
     let part = |pattern| FleetScope {
         labels: vec![LabelFilter { label: between, is_inverted: false, pattern }],
@@ -122,7 +122,7 @@ pub fn growth(request: &Request, sources: &Sources, work: &Work<'_>) -> Answered
     };
     let (a, b) = (part(old), part(new));
     let sql = diff_sql(&scope, &a, &b, table, rows);
-    asked.fleet()?.table(&sql, &joint(&scope, &a, &b), work)
+    asked.fleet()?.table_from(&sql, &joint(&scope, &a, &b), table, work)
 }
 
 /// `fleet/processes`: how fast each process grows.

@@ -81,6 +81,17 @@ impl ViewedFleet {
         self.table_of(scope, work, |part| part.answer(sql, MOST_ROWS))
     }
 
+    /// The same for a text that has the figures of sites from a table.
+    pub fn table_from(
+        &self,
+        sql: &str,
+        scope: &FleetScope,
+        table: SiteTable,
+        work: &Work<'_>,
+    ) -> Result<Value, QueryError> {
+        self.table_of(scope, work, |part| part.answer_from(sql, table, MOST_ROWS))
+    }
+
     /// The sites that hold the most at an instant, of which only slots count whose call sites are kept.
     pub fn top(&self, scope: &FleetScope, at: FleetInstant, rows: usize, work: &Work<'_>) -> Result<Value, QueryError> {
         let kept_since = self.lake.sites_kept_since(scope).map_err(QueryError::failed)?;
@@ -109,6 +120,11 @@ impl ViewedFleet {
     /// The table for a question that sums over time, and its scope: the roll-up by hour where it has the same sums.
     pub fn site_table(&self, scope: &FleetScope) -> Result<(SiteTable, FleetScope), QueryError> {
         self.lake.site_table(scope, false).map_err(QueryError::failed)
+    }
+
+    /// The same for a question that fits lines.
+    pub fn line_table(&self, scope: &FleetScope) -> Result<(SiteTable, FleetScope), QueryError> {
+        self.lake.line_table(scope, false).map_err(QueryError::failed)
     }
 
     fn with_part<T>(

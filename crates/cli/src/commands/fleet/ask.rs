@@ -190,6 +190,11 @@ impl FleetAsked<'_> {
         Self::checked(self.lake.ask(sql, scope, max_rows, &|| true)?, max_rows)
     }
 
+    /// The answer to a text that has the figures of sites from a table.
+    pub fn ask_sites(&self, sql: &str, scope: &FleetScope, table: SiteTable) -> Result<FleetAnswer, Failure> {
+        Self::checked(self.lake.ask_sites(sql, scope, table, MOST_ROWS, &|| true)?, MOST_ROWS)
+    }
+
     /// The sites that hold the most at an instant.
     pub fn top(&self, scope: &FleetScope, at: FleetInstant, top: usize) -> Result<FleetAnswer, Failure> {
         Self::checked(self.lake.top(scope, at, top, MOST_ROWS, &|| true)?, MOST_ROWS)
@@ -292,11 +297,19 @@ impl FleetAsked<'_> {
 
     /// The table that has the figures of the scope, and the scope in which it is asked. Says so if hours take the place of slots.
     pub fn site_table(&self) -> Result<(SiteTable, FleetScope), Failure> {
-        let (table, wider) = self.lake.site_table(&self.scope, self.args.may_widen())?;
+        Ok(self.said(self.lake.site_table(&self.scope, self.args.may_widen())?))
+    }
+
+    /// The same for a question that fits lines.
+    pub fn line_table(&self) -> Result<(SiteTable, FleetScope), Failure> {
+        Ok(self.said(self.lake.line_table(&self.scope, self.args.may_widen())?))
+    }
+
+    fn said(&self, (table, wider): (SiteTable, FleetScope)) -> (SiteTable, FleetScope) {
         if wider != self.scope {
             say(&format!("whole hours are counted: {}", span(&wider)));
         }
-        Ok((table, wider))
+        (table, wider)
     }
 }
 
@@ -305,6 +318,7 @@ pub fn table_in_words(table: SiteTable) -> &'static str {
     match table {
         SiteTable::Minutes => "every slot (sites)",
         SiteTable::Hours => "sums by hour (sites_hour)",
+        SiteTable::Edges => "sums by hour (sites_hour), slots before and after whole hours (sites)",
     }
 }
 

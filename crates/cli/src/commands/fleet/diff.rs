@@ -1,6 +1,6 @@
 //! `highwater fleet diff`.
 
-use super::ask::{FleetAskArgs, FleetRowsArgs, MOST_ROWS, table_in_words, time};
+use super::ask::{FleetAskArgs, FleetRowsArgs, table_in_words, time};
 use super::rows::{AnswerRow, sites};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -67,10 +67,15 @@ impl FleetDiff {
         let both = joint(&asked.scope, &self.a, &self.b);
         let (source, _) = asked.lake.site_table(&both, false)?;
         let has_whole_hours = [&asked.scope, &self.a, &self.b].iter().all(|scope| scope.has_whole_hours());
-        // Widened hours of the two parts could overlap.
-        let source = if has_whole_hours { source } else { SiteTable::Minutes };
+        let has_own_times = [&self.a, &self.b].iter().any(|part| part.since.is_some() || part.until.is_some());
+        // Widened hours of the two parts could overlap, and each part has ends of its own.
+        let source = match source {
+            SiteTable::Edges if !has_own_times => source,
+            _ if has_whole_hours => source,
+            _ => SiteTable::Minutes,
+        };
         let sql = diff_sql(&asked.scope, &self.a, &self.b, source, self.rows.rows(self.ask.json));
-        let found = asked.ask(&sql, &both, MOST_ROWS)?;
+        let found = asked.ask_sites(&sql, &both, source)?;
         if self.ask.json {
             let mut document = asked.document("fleet diff", &asked.scope, Some(source), &found);
             (document["a"], document["b"]) = (part_document(&self.a), part_document(&self.b));

@@ -1,6 +1,6 @@
 //! `highwater fleet growth`.
 
-use super::ask::{FleetAskArgs, FleetRowsArgs, MOST_ROWS, table_in_words};
+use super::ask::{FleetAskArgs, FleetRowsArgs, table_in_words};
 use super::rows::{AnswerRow, sites};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -56,7 +56,7 @@ impl FleetGrowth {
         };
         let (source, scope) = asked.site_table()?;
         let sql = growth_sql(&scope, source, &versions, self.by_host, self.rows.rows(self.ask.json));
-        let found = asked.ask(&sql, &scope, MOST_ROWS)?;
+        let found = asked.ask_sites(&sql, &scope, source)?;
         if self.ask.json {
             return output.json(asked.document("fleet growth", &scope, Some(source), &found));
         }

@@ -1,6 +1,6 @@
 //! `highwater fleet leaks`.
 
-use super::ask::{FleetAskArgs, FleetRowsArgs, MOST_ROWS, table_in_words};
+use super::ask::{FleetAskArgs, FleetRowsArgs, table_in_words};
 use super::rows::{AnswerRow, sites};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -52,9 +52,9 @@ impl FleetLeaks {
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let asked = self.ask.open()?;
         let rule = LeakRule { slots: self.slots, r2: self.r2, blocks_per_hour: self.rate };
-        let (source, scope) = asked.site_table()?;
+        let (source, scope) = asked.line_table()?;
         let sql = leaks_sql(&scope, source, rule, self.rows.rows(self.ask.json));
-        let found = asked.ask(&sql, &scope, MOST_ROWS)?;
+        let found = asked.ask_sites(&sql, &scope, source)?;
         if self.ask.json {
             return output.json(asked.document("fleet leaks", &scope, Some(source), &found));
         }
