@@ -10,6 +10,9 @@ import sys
 import time
 from pathlib import Path
 
+import servers
+from spark_cluster import SparkCluster, TreeWatch
+
 SERVICES = ["compiler", "python", "git", "sqlite", "jq"]
 # The second half of a run: a service has started long ago.
 INSTANTS = [50 + 3 * step for step in range(17)]
@@ -24,6 +27,9 @@ QUESTIONS = {
 }
 # These read sums by hour if the times are whole hours, and every slot otherwise.
 BY_SLOT = ["growth", "leaks", "diff"]
+# Slots of servers under load, and which of them count: the longer apart, the more has changed.
+CHURN_SLOTS, CHURN_STEPS = 240, [1, 5]
+CHANGING = "'changing' is only those sites of all of them whose figures change in at least half of the slots."
 # Goals: bytes a row of the compacted table, and for each question CPU seconds and MB at a number of rows.
 MOST_BYTES_PER_ROW = 3
 MOST_CPU, MOST_MB, GOAL_ROWS = 10, 600, 128e6
@@ -49,6 +55,8 @@ class Bench:
         self.highwater = str((options.programs / "highwater").resolve())
         self.simulator = str((options.programs / "fleet-lake").resolve())
         self.asked = {}
+        self.cluster = SparkCluster(self.work) if options.spark == "cluster" else None
+        self.master = self.cluster.address if self.cluster else options.spark
 
     def measured(self, command, out):
         """CPU seconds of a program and its children, and the largest resident set of any of them in MB."""
@@ -115,6 +123,27 @@ class Bench:
                     out.write("\t".join([*about, *(",".join(map(str, state)) for state in states)]) + "\n")
         return part.rename(path)
 
+    def churn(self):
+        """Ships servers under load, once, and prints what a row takes: of all their sites, and of those alone that always change."""
+        lake, minutes = self.work / "churn-lake", self.work / "minutes"
+        if not lake.exists():
+            servers.ship(self.highwater, lake, CHURN_SLOTS)
+        print("| service | slots | processes | rows | unlike those of the slot before | bytes a row, compacted | goal |\n|---|---|---|---|---|---|---|")
+        for changing in ([], ["--changing"]):
+            for step in CHURN_STEPS:
+                made = [os.environ["HIGHWATER_PYTHON"], "bench/minutes.py", str(lake), str(minutes), "--step", str(step), *changing]
+                report = json.loads(subprocess.run(made, check=True, capture_output=True).stdout)
+                subprocess.run([self.highwater, "lake", "compact", str(minutes)], check=True, stdout=subprocess.DEVNULL)
+                for service, (processes, rows, changed) in report.items():
+                    per_row = self.bytes_of(minutes, service) / rows
+                    goal = f"≤ {MOST_BYTES_PER_ROW}: {verdict(per_row <= MOST_BYTES_PER_ROW)}"
+                    print(f"| {service} | each {step * servers.EVERY} s | {processes} | {rows:,} | {changed / rows:.0%} | {per_row:.2f} | {goal} |")
+        print(f"Servers under load as 'highwater ship' wrote them, one slot a minute in place of each {servers.EVERY} s: nothing is copied. {CHANGING}")
+
+    def bytes_of(self, lake, service):
+        """Bytes of a service's compacted sites."""
+        return sum(file.stat().st_size for file in (lake / "sites").glob(f"*/service={service}/*.parquet"))
+
     def lake(self, sites, scale):
         """Writes and compacts a lake, and asks all questions. Returns the cells of its column."""
         options = self.options
@@ -145,6 +174,7 @@ class Bench:
         for name, arguments in asked:
             cells[name] = self.ask(name, lake, arguments)
         self.bytes_per_row, self.rows = size["sites"] / truth["rows"], truth["rows"]
+        self.by_service = {service: self.bytes_of(lake, service) / rows for service, rows in self.rows_by_service(lake)}
         top = json.loads((self.work / "top.json").read_text())
         self.same("bytes of all sites at the peak", sum(row["bytes"] for row in top["rows"]), truth["peak_bytes"])
         self.leaks(truth)
@@ -166,12 +196,13 @@ class Bench:
         picture = (self.work / "flamegraph.svg").read_bytes() if is_picture else b""
         on_spark = self.work / f"{name}-spark.json"
         began = time.monotonic()
-        cpu, memory = self.measured([*command, "--engine", "spark", "--master", self.options.spark], on_spark)
+        with TreeWatch() as watch:
+            self.measured([*command, "--engine", "spark", "--master", self.master], on_spark)
         if is_picture:
             self.same("flamegraph on Spark", (self.work / "flamegraph.svg").read_bytes() == picture, True)
         else:
             self.same(f"{name} on Spark is DuckDB's answer", on_spark.read_bytes() == answer.read_bytes(), True)
-        return f"{cell}; Spark {cpu:.0f} s, {memory:.0f} MB, {time.monotonic() - began:.0f} s on the clock"
+        return f"{cell}; Spark {watch.cpu_seconds():.0f} s, {watch.megabytes:,.0f} MB, {time.monotonic() - began:.0f} s on the clock"
 
     def verdicts(self):
         """The goal of each row of the table, judged by the last lake. A smaller one is scaled to the goal's rows: time grows linearly."""
@@ -186,6 +217,11 @@ class Bench:
         answer = subprocess.run([self.highwater, "fleet", "sql", str(lake), sql, "--json"], check=True, capture_output=True)
         row = json.loads(answer.stdout)["rows"][0]
         return [row["n"], row["live"], row["alloc"]] if isinstance(row, dict) else row
+
+    def rows_by_service(self, lake):
+        sql = "SELECT service, count(*) AS n FROM sites GROUP BY service ORDER BY service"
+        answer = subprocess.run([self.highwater, "fleet", "sql", str(lake), sql, "--json"], check=True, capture_output=True)
+        return json.loads(answer.stdout)["rows"]
 
     def leaks(self, truth):
         """Exactly the known leaks, in exactly the processes that have them, at the known rate."""
@@ -214,16 +250,30 @@ def main():
     parser.add_argument("--sites", type=int, default=1000, help="call stacks of a process")
     parser.add_argument("--file-minutes", type=int, default=60, help="minutes in a file of a host")
     parser.add_argument("--scales", default="1,2,4", help="multiples of the processes")
-    parser.add_argument("--spark", metavar="MASTER", help="ask Spark, too, for example 'local[2]'; a cluster's own CPU is not counted")
+    parser.add_argument("--spark", metavar="MASTER", help="ask Spark, too: 'local[2]', an address (the cluster's own CPU and memory are not counted), or 'cluster' "
+                        "for a master and two workers on this machine")
+    parser.add_argument("--churn", action="store_true", help="only ship servers under load, and print bytes a row")
     parser.add_argument("--keep", action="store_true", help="keep the last lake")
     bench = Bench(parser.parse_args())
+    try:
+        report(bench)
+    finally:
+        if bench.cluster:
+            bench.cluster.end()
+
+
+def report(bench):
+    if bench.options.churn:
+        bench.churn()
+        return
     sites = bench.sites()
     columns = []
     for scale in map(int, bench.options.scales.split(",")):
         cells, truth = bench.lake(sites, scale)
         columns.append((scale, cells))
     for service in truth["services"]:
-        print("{name}: {recorded} recorded sites of {sites}, {steady} with the same blocks at all instants".format(**service))
+        size = bench.by_service[service["name"]]
+        print("{name}: {recorded} recorded sites of {sites}, {steady} with the same blocks at all instants; ".format(**service) + f"{size:.2f} bytes a row")
     goals = bench.verdicts()
     print("| | " + " | ".join(f"{scale}×" for scale, _ in columns) + f" | goal at {GOAL_ROWS / 1e6:.0f} M rows |\n|---|" + "---|" * (len(columns) + 1))
     for name in columns[0][1]:

@@ -219,7 +219,7 @@ def session(master, settings):
     wanted.update(FIXED)
     builder = SparkSession.builder
     for name, value in wanted.items():
-        # What spark-submit was told stays, unless it is said again here.
+        # Settings of spark-submit stay, unless they are set again here.
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

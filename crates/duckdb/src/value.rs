@@ -1,6 +1,7 @@
 //! Values of DuckDB's vectors as JSON.
 
 use crate::library::{Handle, Library, RawText};
+use highwater_model::utc_date;
 use libc::c_void;
 use serde_json::{Number, Value};
 
@@ -102,7 +103,7 @@ impl Kind {
             Self::Float => double(f64::from(at!(f32))),
             Self::Double => double(at!(f64)),
             Self::Timestamp(units) => timestamp(at!(i64), units),
-            Self::Date => date(i64::from(at!(i32))).into(),
+            Self::Date => utc_date(i64::from(at!(i32))).into(),
             Self::Huge | Self::Decimal(16, _) => decimal(at!(i128), self.scale()),
             Self::Decimal(8, _) => decimal(i128::from(at!(i64)), self.scale()),
             Self::Decimal(4, _) => decimal(i128::from(at!(i32)), self.scale()),
@@ -151,19 +152,7 @@ fn timestamp(value: i64, units: i64) -> Value {
     let micros = i128::from(value.rem_euclid(units)) * 1_000_000 / i128::from(units);
     let of_day = seconds.rem_euclid(86_400);
     let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    format!("{}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z", date(seconds.div_euclid(86_400))).into()
-}
-
-/// The Gregorian date of a day counted from 1970-01-01 (Howard Hinnant, `civil_from_days`).
-fn date(days_since_1970: i64) -> String {
-    let days = days_since_1970 + 719_468;
-    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let months_since_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * months_since_march + 2) / 5 + 1;
-    let month = if months_since_march < 10 { months_since_march + 3 } else { months_since_march - 9 };
-    format!("{:04}-{month:02}-{day:02}", era * 400 + year_of_era + i64::from(month <= 2))
+    format!("{}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z", utc_date(seconds.div_euclid(86_400))).into()
 }
 
 #[cfg(test)]

@@ -26,21 +26,13 @@ impl Day {
     }
 
     /// `2026-11-18`, as in paths.
-    ///
-    /// Years are counted from March, so that a leap day comes last (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms").
     pub fn text(self) -> String {
-        let days = self.0 + 719_468;
-        let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-        let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let since_march = (5 * day_of_year + 2) / 153;
-        let day = day_of_year - (153 * since_march + 2) / 5 + 1;
-        let month = if since_march < 10 { since_march + 3 } else { since_march - 9 };
-        let year = era * 400 + year_of_era + i64::from(month <= 2);
-        format!("{year:04}-{month:02}-{day:02}")
+        highwater_model::utc_date(self.0)
     }
 
     /// The day that a path names. Only the text that [`Day::text`] writes is one.
+    ///
+    /// Years are counted from March, so that a leap day comes last (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `days_from_civil`).
     pub fn parse(text: &str) -> Option<Self> {
         let is_date = text.len() == 10
             && text.bytes().enumerate().all(|(at, byte)| match at {

@@ -1,4 +1,4 @@
-//! Files that nobody wrote in good faith: no panic, and memory within the limits that docs/lake.md names.
+//! Damaged and hostile files: no panic, and memory within the limits that docs/lake.md names.
 
 mod support;
 

@@ -125,7 +125,7 @@ pub use strings::StringTable;
 pub use timeline::{GaugeReading, NamedInstant, Timeline, TimelinePoint, gauge};
 pub use type_facts::{MadeType, SizeOfType, TypeFacts};
 pub use types::{ElementSum, SiteType, SiteTypes, TypeClaim, TypeDetails, type_details};
-pub use utc::rfc3339;
+pub use utc::{rfc3339, utc_date};
 pub use weight::Weight;
 pub use when::{UnknownWhen, When, parse_duration};
 pub use window::Window;

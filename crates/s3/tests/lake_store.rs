@@ -134,7 +134,7 @@ fn a_killed_program_leaves_nothing_visible_and_is_started_again() {
     gate.open();
     slow.put("large", &large).unwrap();
     assert_eq!(keys(&store, ""), ["large"]);
-    // Killed between two requests: nobody notices.
+    // Killed between two requests: no request fails.
     kill(slow.process_id().unwrap());
     assert_eq!(keys(&slow, ""), ["large"]);
 }

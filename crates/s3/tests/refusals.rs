@@ -117,9 +117,9 @@ fn a_bucket_that_does_not_exist_is_refused() {
 fn a_server_that_is_away_or_out_of_order_is_tried_again_later() {
     let folder = TestFolder::new();
     let file = folder.file("file", 10);
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let store = folder.store("s3://lakes", nobody);
-    let line = format!("s3://lakes: no answer from {nobody}: Connection refused");
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let store = folder.store("s3://lakes", unused);
+    let line = format!("s3://lakes: no answer from {unused}: Connection refused");
     assert_eq!(away(store.put("a", &file)), line);
 
     let put = |answer| folder.store("s3://lakes", answering(answer)).put("a", &file);

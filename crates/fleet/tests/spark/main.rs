@@ -210,7 +210,7 @@ fn errors_are_one_line() {
     let slow = "SELECT count(*) AS n FROM sites a CROSS JOIN sites b CROSS JOIN sites c WHERE a.live_bytes % 7 = b.live_bytes * c.live_bytes % 11";
     let slow = EngineRequest { seconds: 3, ..lake::request(&lake, slow.into()) };
     assert_eq!(said(&engine, &slow), "no answer within 3 seconds");
-    // Nobody waits for the answer: the program is ended. The next question starts another.
+    // The client has disconnected: the program is ended. The next question starts another.
     assert!(matches!(engine.ask(&EngineRequest { seconds: 600, ..slow }, &|| false), Err(FleetError::Cancelled)));
     let path = good.tables["sites"].incoming[0].clone();
     std::fs::write(&path, b"PAR1 is not enough").unwrap();

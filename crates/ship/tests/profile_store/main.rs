@@ -250,7 +250,7 @@ fn a_profile_above_the_limit_of_pyroscope_is_split() {
 }
 
 /// What the shipper reports, without the port of the server.
-fn told(server: &Server, result: Result<String, SendError>) -> String {
+fn outcome(server: &Server, result: Result<String, SendError>) -> String {
     let text = match result {
         Ok(line) => format!("ok {line}"),
         Err(SendError::Away { reason, retry_after }) => format!("away {retry_after:?} {reason}"),
@@ -276,7 +276,7 @@ fn a_store_that_is_away_is_asked_again_with_the_same_bytes() {
     ]);
     let mut target = target(&server, "pyroscope");
     let parcel = two_processes(SLOT, Some(1));
-    let mut send = || told(&server, target.send(&parcel));
+    let mut send = || outcome(&server, target.send(&parcel));
     let name = "pyroscope+http://SERVER";
     assert_eq!(send(), format!("away None {name} is busy (503): starting"));
     assert_eq!(send(), format!("away Some(17s) {name} is busy (429): 4 MB/s"));
@@ -296,8 +296,8 @@ fn a_store_that_is_away_is_asked_again_with_the_same_bytes() {
 fn no_server_and_an_early_answer_are_no_hang() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("otlp+http://127.0.0.1:{port}").parse().unwrap();
-    let mut nobody = ProfileStoreTarget::new(url, None, Authorization::None).unwrap();
-    let error = nobody.send(&two_processes(SLOT, None)).unwrap_err();
+    let mut unreachable = ProfileStoreTarget::new(url, None, Authorization::None).unwrap();
+    let error = unreachable.send(&two_processes(SLOT, None)).unwrap_err();
     assert!(matches!(&error, SendError::Away { reason, .. } if reason.contains("Connection refused")), "{error:?}");
 
     let server = Server::start([Act::AnswerEarly("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")]);
@@ -305,7 +305,7 @@ fn no_server_and_an_early_answer_are_no_hang() {
     let sites = (1..=50_000).map(|stack| row(&one, SLOT, stack, 8 * stack, None)).collect();
     let error = target(&server, "otlp").send(&parcel(SLOT, sites)).unwrap_err();
     // The answer arrives, or the connection breaks: both are errors of one line.
-    let text = told(&server, Err(error));
+    let text = outcome(&server, Err(error));
     assert!(
         text.starts_with("unacceptable otlp+http://SERVER refuses a request (413") || text.starts_with("away "),
         "{text}"
@@ -317,7 +317,7 @@ fn a_refusal_is_reported_once_for_each_kind_and_dropped() {
     let bad = "HTTP/1.1 400 Bad Request\r\n\r\nno such label";
     let server = Server::start([Act::Answer(bad), Act::Answer(bad)]);
     let mut target = target(&server, "pyroscope");
-    let mut send = |slot: i64| told(&server, target.send(&two_processes(slot, None)));
+    let mut send = |slot: i64| outcome(&server, target.send(&two_processes(slot, None)));
     let name = "pyroscope+http://SERVER";
     assert_eq!(send(SLOT), format!("unacceptable {name} refuses a request (400): no such label"));
     assert_eq!(send(SLOT + 60), format!("unacceptable {name} refused it for a reason that was reported"));
@@ -339,7 +339,7 @@ fn a_partial_success_is_reported() {
     let partial = b"\x0a\x0b\x08\x02\x12\x07no room";
     let server = Server::start([Act::Reply(partial), Act::Reply(partial), Act::Reply(b"\xff\xff\xff")]);
     let mut target = target(&server, "otlp");
-    let mut send = |slot: i64| told(&server, target.send(&two_processes(slot, None)));
+    let mut send = |slot: i64| outcome(&server, target.send(&two_processes(slot, None)));
     assert_eq!(send(SLOT), "ok otlp+http://SERVER refused 2 of 4 profiles: no room");
     assert_eq!(send(SLOT + 60), "ok ", "once");
     assert_eq!(send(SLOT + 120), "ok ", "a reply that is none");
@@ -361,10 +361,10 @@ fn bodies_that_were_taken_are_not_sent_again() {
         frame.function = (0..16).map(|_| noise()).collect();
     }
     let mut target = target(&server, "pyroscope");
-    assert!(told(&server, target.send(&parcel)).starts_with("away None "));
+    assert!(outcome(&server, target.send(&parcel)).starts_with("away None "));
     let first = server.take();
     assert_eq!(first.len(), 2);
-    assert_eq!(told(&server, target.send(&parcel)), "ok ");
+    assert_eq!(outcome(&server, target.send(&parcel)), "ok ");
     let second = server.take();
     assert_eq!(second[0].body, first[1].body);
     assert!(second.iter().all(|request| request.body != first[0].body));
@@ -388,7 +388,7 @@ fn tenant_and_authorization_are_fields_and_in_no_message() {
     // Tokens change while the shipper runs.
     std::fs::write(&file, "Bearer second-secret\n").unwrap();
     server.then(Act::Answer("HTTP/1.1 403 Forbidden\r\n\r\n"));
-    let text = told(&server, target.send(&two_processes(SLOT + 60, None)));
+    let text = outcome(&server, target.send(&two_processes(SLOT + 60, None)));
     assert!(text.starts_with("refused ") && !text.contains("secret"), "{text}");
     let requests = server.take();
     assert_eq!(requests[0].line, "POST /base/v1development/profiles HTTP/1.1");
@@ -396,7 +396,7 @@ fn tenant_and_authorization_are_fields_and_in_no_message() {
     assert_eq!(requests[0].fields["authorization"], "Bearer first-secret");
     assert_eq!(requests[1].fields["authorization"], "Bearer second-secret");
     std::fs::remove_file(&file).unwrap();
-    let text = told(&server, target.send(&two_processes(SLOT + 60, None)));
+    let text = outcome(&server, target.send(&two_processes(SLOT + 60, None)));
     assert!(text.starts_with("refused cannot read the authorization in "), "{text}");
     for tenant in ["", "a\nb", &"t".repeat(151)] {
         let url = "otlp+http://127.0.0.1:9".parse().unwrap();
