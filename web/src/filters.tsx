@@ -85,8 +85,11 @@ function range(text: string, shown: (value: number) => string): string {
 
 const KINDS = [
   ["inside", "inside function"], ["outside", "not inside function"], ["size", "size"], ["lifetime", "lifetime"], ["allocated", "time allocated"], ["freed", "time freed"],
-  ["live", "live at"], ["thread", "thread"], ["type", "type"], ["heap", "heap"], ["task", "task"], ["module", "module"],
+  ["live", "live at"], ["thread", "thread"], ["type", "type"], ["heap", "heap"], ["task", "task"], ["module", "module"], ["file", "source file"], ["line", "source line"],
 ] as const;
+
+/** Those whose value is the name of a row. */
+const BY_NAME = ["type", "module", "file", "line"];
 
 function NewFilter({ close }: { close: () => void }) {
   const [kind, setKind] = useState<string>("inside");
@@ -126,7 +129,7 @@ function NewFilter({ close }: { close: () => void }) {
   const field = (label: string, value: string, set: (value: string) => void, placeholder: string) => (
     <input aria-label={label} value={value} placeholder={placeholder} size={10} onInput={(event) => set(event.currentTarget.value)} />
   );
-  const named = kind === "inside" || kind === "outside" ? "function" : kind === "type" || kind === "module" ? kind : null;
+  const named = kind === "inside" || kind === "outside" ? "function" : BY_NAME.includes(kind) ? kind : null;
   const isTime = kind === "lifetime" || kind === "allocated" || kind === "freed";
   return (
     <form class="popup new-filter" ref={form} aria-label="New filter" onSubmit={submit} onKeyDown={(event) => { if (event.key === "Escape") { event.stopPropagation(); close(); } }}>
@@ -161,7 +164,7 @@ function NewFilter({ close }: { close: () => void }) {
       {kind === "task" && (
         <select aria-label="Task" value={text} onChange={(event) => setText(event.currentTarget.value)}><option value="">choose a task</option>{file?.tasks?.map((task) => <option value={task} key={task}>{clean(task)}</option>)}</select>
       )}
-      {(kind === "type" || kind === "module") && <input aria-label="Name" list="filter-names" value={text} placeholder={kind} size={26} onInput={(event) => setText(event.currentTarget.value)} />}
+      {BY_NAME.includes(kind) && <input aria-label="Name" list="filter-names" value={text} placeholder={kind} size={26} onInput={(event) => setText(event.currentTarget.value)} />}
       {named && <Names by={named} search={mode === "regex" && named === "function" ? "" : text} />}
       <button type="submit" class="primary">Add</button>
       <button type="button" onClick={close}>Cancel</button>

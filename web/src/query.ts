@@ -68,7 +68,7 @@ export type Row = {
   value: number;
   /** Its blocks. */
   blocks: number;
-  /** Its share of the total, from 0 to 1. */
+  /** Its share of the total, from 0 to 1: that of `value`; in a table that is sorted by `total`, that of `total`. */
   share: number;
   /** For functions, files, modules and lines: the same as `value`. */
   self?: number;
@@ -76,7 +76,7 @@ export type Row = {
   total?: number;
   /** For functions, files, modules and lines: the blocks including all callees. */
   total_blocks?: number;
-  /** For sites: the frame that names it. */
+  /** For sites: the frame that names it. For functions: of their frames, the one that holds the most. */
   frame?: Frame | null | null;
   /** For sites: the number of the stack. */
   stack?: Frame[];
@@ -154,6 +154,26 @@ export type HeadlineFunction = {
   blocks: number;
   /** Its share of all bytes, from 0 to 1. */
   share: number;
+  /** The number of its sites: how many call stacks these blocks have. */
+  sites: number;
+};
+
+/** The site that holds most. */
+export type HeadlineSite = {
+  /** Its number. */
+  id: number;
+  /** Its name, for people. */
+  key: string;
+  /** The frame that names it. */
+  frame: Frame | null;
+  /** The pool that took the memory. */
+  pool?: string;
+  /** Its bytes. */
+  bytes: number;
+  /** Its blocks. */
+  blocks: number;
+  /** Its share of all bytes, from 0 to 1. */
+  share: number;
 };
 
 /** The sites that grow steadily, added up. */
@@ -184,6 +204,8 @@ export type Headline = {
   samples?: number;
   /** The function that holds most of them. */
   top: HeadlineFunction | null;
+  /** The site that holds most of them. It may be of another function. */
+  site: HeadlineSite | null;
   /** What grows steadily. */
   steady: SteadyGrowth | null;
   /** The last instant before the program's tear-down, if the window ends with one: leaks and growth are judged there. */
@@ -905,6 +927,8 @@ export type Processes = {
   left_out: number;
   /** True if some curves are made of summaries. */
   approximate: boolean;
+  /** What recordings say of themselves, and of processes without a recording, with the name of the process. At most 20. */
+  notes: Array<string>;
   /** Files that are not among the processes, and why. */
   problems: Array<ProcessProblem>;
 };

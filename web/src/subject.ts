@@ -32,7 +32,7 @@ export function subjectOfRow(row: Row, by: Grouping): Subject {
 /** The filter that keeps only a row of a grouping, if there is one. */
 export function filterOfRow(row: Pick<Row, "key" | "id">, by: Grouping): string | null {
   if (by === "thread") return row.id === null ? null : `thread:${row.id}`;
-  return by === "type" || by === "heap" || by === "task" || by === "module" ? `${by}:${row.key}` : null;
+  return by === "site" || by === "function" ? null : `${by}:${row.key}`;
 }
 
 /** The narrowest filter that keeps a subject. */
@@ -46,6 +46,7 @@ export function filterOf({ filter, site, function: name }: Subject): string | nu
 export function keptBy(filter: string, by: string): string {
   if (filter.startsWith("inside:")) return "all that is allocated inside this function, by its callees too";
   if (filter.startsWith("module:")) return "all whose stack has a frame of this module";
+  if (filter.startsWith("file:") || filter.startsWith("line:")) return `all whose stack has a frame ${filter.startsWith("file:") ? "in this file" : "at this line"}`;
   return `only this ${by}`;
 }
 

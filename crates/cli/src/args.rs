@@ -258,8 +258,8 @@ pub struct Selection {
 #[derive(Clone, Debug, Default, Args)]
 pub struct Filters {
     /// Only a part of the memory. A regular expression finds call sites by any function, file or module of theirs. Other
-    /// filters select blocks: size:1KiB.., lifetime:..1ms, thread:7, type:NAME, heap:mmap, task:NAME, module:PATH, inside:equal:main,
-    /// freed:never, allocated:2s..3s. '!' before a filter inverts it; several filters must all pass
+    /// filters select blocks: size:1KiB.., lifetime:..1ms, thread:7, type:NAME, heap:mmap, task:NAME, module:PATH, file:PATH,
+    /// line:PATH:LINE, inside:equal:main, freed:never, allocated:2s..3s. '!' before a filter inverts it; several filters must all pass
     #[arg(long = "filter", value_name = "FILTER")]
     all: Vec<Filter>,
 }

@@ -31,6 +31,17 @@ fn children_lie_in_one_folder_and_only_the_large_ones_are_kept() {
     let first = said.lines().find(|line| !line.starts_with("highwater: ")).unwrap();
     assert!(first.starts_with("most memory  in a child: toucher, peak 8.0 MiB: recording.children/"), "{said}");
     assert!(said.contains("next: highwater view recording.children/"), "{said}");
+    // The program's recording knows how many there were, and the list of processes says so.
+    let processes = place.json("processes recording.hw");
+    let notes = processes["notes"].as_array().unwrap();
+    let [note] = &notes[..] else { panic!("{notes:?}") };
+    let pattern =
+        r"^sh \(\d+\): (1 child|\d+ children) without a recording, with less than 1,024 KiB at the peak: .* (\d+) KiB$";
+    let found =
+        regex::Regex::new(pattern).unwrap().captures(note.as_str().unwrap()).unwrap_or_else(|| panic!("{note}"));
+    assert!((1..1024 * 8).contains(&found[2].parse::<u64>().unwrap()), "{note}");
+    let listed = place.highwater("processes recording.hw").stdout;
+    assert!(listed.contains(note.as_str().unwrap()), "{listed}");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! An opened file of any format.
 
 use crate::error::InputError;
-use crate::format::{Format, Read, ReadHistory, ReadState, SNIFFED, WrittenState, recognize};
+use crate::format::{Format, Read, ReadHistory, SNIFFED, WrittenState, recognize};
 use crate::growing::with_names;
-use crate::image::ImageFormat;
+use crate::image::{ImageFormat, write_state_with};
 use crate::import::write_history;
 use crate::problems::Problems;
 use crate::stream::{InputStream, ProgressCallback, input, regular_size, stored_size};
@@ -63,6 +63,15 @@ pub fn open(path: &Path) -> Result<InputFile, InputError> {
 
 /// The same, with a progress callback.
 pub fn open_while(path: &Path, progress: &mut ProgressCallback<'_>) -> Result<InputFile, InputError> {
+    open_with_module(path, None, progress)
+}
+
+/// The same; a memory image has this module. For files of other kinds, it means nothing.
+pub fn open_with_module(
+    path: &Path,
+    module: Option<&Path>,
+    progress: &mut ProgressCallback<'_>,
+) -> Result<InputFile, InputError> {
     let Sniffed { format, start, rest: content } = sniff(path)?;
     match format.read() {
         Read::Recording => {
@@ -110,7 +119,12 @@ pub fn open_while(path: &Path, progress: &mut ProgressCallback<'_>) -> Result<In
             Ok(InputFile { size, version: Some(version), ..opened })
         }
         Read::State(read) => {
-            let WrittenState { file, damage, .. } = write_state(read, path, temporary_file()?)?;
+            let module = module.filter(|_| format.key() == ImageFormat.key());
+            let write = |path: &Path, target: File| match module {
+                Some(_) => write_state_with(path, module, target),
+                None => read(path, target),
+            };
+            let WrittenState { file, damage, .. } = write_state(write, path, temporary_file()?)?;
             let recording = recording_in(file, path)?;
             let problems = Problems { damage, ..Problems::default() };
             let opened = InputFile::new(path, format, OpenedContent::Recording(Arc::new(recording)), problems);
@@ -149,7 +163,11 @@ pub fn format_of_file(path: &Path) -> Result<&'static dyn Format, InputError> {
 }
 
 /// Writes the state in a file as a snapshot. A pipe has no state: it cannot be read at any place.
-pub(crate) fn write_state(read: ReadState, path: &Path, target: File) -> Result<WrittenState, InputError> {
+pub(crate) fn write_state(
+    read: impl FnOnce(&Path, File) -> Result<Option<WrittenState>, InputError>,
+    path: &Path,
+    target: File,
+) -> Result<WrittenState, InputError> {
     let written = match stored_size(path) {
         Some(_) => read(path, target)?,
         None => None,

@@ -196,7 +196,16 @@ impl ExaminedHeap<'_> {
 
 /// Writes the state of an image as a snapshot; `None` if the file is not an image.
 pub(crate) fn write_state(path: &Path, target: File) -> Result<Option<WrittenState>, InputError> {
-    let file = ImageFile::open(path, None)?;
+    write_state_with(path, None, target)
+}
+
+/// The same with the module that a user names.
+pub(crate) fn write_state_with(
+    path: &Path,
+    module: Option<&Path>,
+    target: File,
+) -> Result<Option<WrittenState>, InputError> {
+    let file = ImageFile::open(path, module)?;
     let Ok(examined) = file.examine(0) else { return Ok(None) };
     let snapshot = examined.heap.snapshot(&examined.examination, file.source());
     let written = write_snapshot(target, &snapshot.source, &snapshot.catalog, &snapshot.accounts);

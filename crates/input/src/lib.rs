@@ -38,7 +38,7 @@ mod v8_sampling;
 mod valgrind_frame;
 
 pub use error::InputError;
-pub use file::{InputFile, format_of_file, open, open_while};
+pub use file::{InputFile, format_of_file, open, open_while, open_with_module};
 pub use format::{
     FORMATS, Format, Read, ReadHistory, ReadState, ReadSteps, SNIFFED, WrittenState, format_of_source, recognize,
 };

@@ -1,8 +1,8 @@
 //! Filters, compiled for one catalog: conditions on stacks and tags are evaluated once for each of them, not for each block.
 
 use crate::filter::{BlockTest, Filter};
-use crate::names::label;
-use highwater_model::groups::NO_TASK;
+use crate::names::{UNKNOWN, label};
+use highwater_model::groups::{FrameKey, GroupBy, NO_TASK};
 use highwater_model::{Catalog, Frame, Naming, SiteTypes, StackId, StringId, TagId};
 use highwater_store::history::{BlockEventRow, BlockFacts, BlockLife, Cause, Owners};
 use rustc_hash::FxHashMap;
@@ -29,7 +29,6 @@ impl CompiledFilter {
             needs_blocks: filters.iter().any(|filter| !filter.is_about_stacks()),
             needs_deaths: filters.iter().any(Filter::is_about_deaths),
         };
-        let module = |frame: &Frame| catalog.module_of(frame).map_or("", |module| catalog.strings.get(module.path));
         let frames_that =
             |is_meant: &dyn Fn(&Frame) -> bool| -> Vec<bool> { catalog.stacks.frames().iter().map(is_meant).collect() };
         for filter in filters {
@@ -37,7 +36,9 @@ impl CompiledFilter {
                 BlockTest::Inside(name) => {
                     stacks_with(catalog, &functions_that(catalog, |function| name.is_met_by(function)))
                 }
-                BlockTest::Module(name) => stacks_with(catalog, &frames_that(&|frame| module(frame) == name)),
+                BlockTest::Module(name) => stacks_in_row(catalog, GroupBy::Module, name),
+                BlockTest::File(name) => stacks_in_row(catalog, GroupBy::File, name),
+                BlockTest::Line(name) => stacks_in_row(catalog, GroupBy::Line, name),
                 BlockTest::Text(pattern) => stacks_with(
                     catalog,
                     &frames_that(&|frame| {
@@ -183,6 +184,22 @@ fn functions_that(catalog: &Catalog, is_meant: impl Fn(&str) -> bool) -> Vec<boo
     frames.map(is_meant).collect()
 }
 
+/// For each stack, whether it counts for the row of this name in a table by file, module or line.
+fn stacks_in_row(catalog: &Catalog, by: GroupBy, name: &str) -> Vec<bool> {
+    let is_unknown = name == UNKNOWN;
+    let line = name.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
+    let is_it = |frame: &Frame| match catalog.frame_text(frame).key_by(by) {
+        FrameKey::Name(key) => key == name || is_unknown && key.is_empty(),
+        FrameKey::Line(file, number) => line == Some((file, number)),
+        FrameKey::Code(_) => false,
+    };
+    let frames: Vec<bool> = catalog.stacks.frames().iter().map(is_it).collect();
+    let mut stacks = stacks_with(catalog, &frames);
+    // Tables count stacks without frames for the row of what is not known.
+    stacks.iter_mut().take(1).for_each(|unknown| *unknown = is_unknown);
+    stacks
+}
+
 /// For each stack, whether it shows this type.
 fn stacks_of_type(catalog: &Catalog, naming: &Naming, name: &str) -> Vec<bool> {
     let mut types = SiteTypes::new(catalog, naming);
@@ -206,6 +223,31 @@ mod tests {
     use super::*;
     use highwater_model::FrameText;
     use std::sync::Arc;
+
+    #[test]
+    fn files_lines_and_modules_are_those_of_rows() {
+        let mut catalog = Catalog::default();
+        let frame = |file, line, module| FrameText { function: "f", file, line, module, ..FrameText::default() };
+        let stacks = [
+            vec![frame("a.c", 7, "app"), frame("b.c", 1, "app")],
+            vec![frame("b.c", 17, "app"), frame("a.c", 0, "lib")],
+            vec![frame("", 0, "app"), frame("b.c", 7, "app")],
+        ];
+        let mut ids = vec![StackId::UNKNOWN];
+        ids.extend(stacks.iter().map(|stack| catalog.intern_stack(stack)));
+        let passing = |text: &str| -> Vec<usize> {
+            let filter = CompiledFilter::new(&[text.parse().unwrap()], &catalog, &Naming::default());
+            (0..).zip(&ids).filter(|(_, stack)| filter.passes_stack(**stack)).map(|(at, _)| at).collect()
+        };
+        assert_eq!(passing("file:a.c"), [1, 2]);
+        assert_eq!(passing("!file:a.c"), [0, 3]);
+        assert_eq!(passing("line:a.c:7"), [1], "neither another line nor another file");
+        assert_eq!(passing("line:b.c:7"), [3]);
+        assert_eq!(passing("line:a.c"), [2], "a file of which the line is not known");
+        assert_eq!(passing("line:c.c:7"), Vec::<usize>::new());
+        assert_eq!((passing("file:[unknown]"), passing("line:[unknown]")), (vec![0, 3], vec![0, 3]));
+        assert_eq!((passing("module:lib"), passing("module:[unknown]")), (vec![2], vec![0]));
+    }
 
     #[test]
     fn a_type_is_called_as_in_the_rows_that_name_it() {

@@ -79,7 +79,7 @@ pub struct RowAnswer {
     pub value: u64,
     /// Its blocks.
     pub blocks: u64,
-    /// Its share of the total, from 0 to 1.
+    /// Its share of the total, from 0 to 1: that of `value`; in a table that is sorted by `total`, that of `total`.
     pub share: f64,
     /// For functions, files, modules and lines: the same as `value`.
     #[serde(rename = "self", skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,7 @@ pub struct RowAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub total_blocks: Option<u64>,
-    /// For sites: the frame that names it.
+    /// For sites: the frame that names it. For functions: of their frames, the one that holds the most.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional = nullable))]
     pub frame: Option<Option<FrameAnswer>>,

@@ -119,6 +119,10 @@ pub enum BlockTest {
     Task(String),
     /// Some frame of its stack lies in this module.
     Module(String),
+    /// Some frame of its stack lies in this source file.
+    File(String),
+    /// Some frame of its stack is at this source line, as tables by line name it: `src/main.rs:7`.
+    Line(String),
     /// Some frame of its stack is a function with a matching name.
     Inside(NameTest),
     /// Some function, file or module of its stack matches: a bare regular expression.
@@ -178,6 +182,8 @@ impl FromStr for Filter {
             })?),
             "task" => BlockTest::Task(value.to_owned()),
             "module" => BlockTest::Module(value.to_owned()),
+            "file" => BlockTest::File(value.to_owned()),
+            "line" => BlockTest::Line(value.to_owned()),
             "inside" | "outside" => {
                 is_negated ^= name == "outside";
                 let (mode, wanted) = value
@@ -210,9 +216,16 @@ impl Filter {
         Self { test: BlockTest::Text(pattern), is_negated: false, text }
     }
 
+    /// A filter on stacks that have a function of this name.
+    pub(crate) fn of_function(name: &str) -> Self {
+        let (test, text) = (BlockTest::Inside(NameTest::Equal(name.to_owned())), format!("inside:equal:{name}"));
+        Self { test, is_negated: false, text }
+    }
+
     /// True if the stack alone decides whether a block passes.
     pub fn is_about_stacks(&self) -> bool {
-        matches!(self.test, BlockTest::Module(_) | BlockTest::Inside(_) | BlockTest::Text(_) | BlockTest::Site(_))
+        use BlockTest::{File, Inside, Line, Module, Site, Text};
+        matches!(self.test, Module(_) | File(_) | Line(_) | Inside(_) | Text(_) | Site(_))
     }
 
     /// True if the filter needs to know when a block died.
@@ -249,6 +262,9 @@ mod tests {
         assert!(matches!(parse("lifetime:1.5ms..2s").test, BlockTest::Lifetime(found) if found == span));
         assert!(matches!(parse("type:a:b").test, BlockTest::Type(name) if name == "a:b"));
         assert!(parse("inside:regex:a:b|c").is_about_stacks());
+        assert!(matches!(parse("!line:src/a.rs:7").test, BlockTest::Line(name) if name == "src/a.rs:7"));
+        assert!(matches!(parse("file:C:a.c").test, BlockTest::File(name) if name == "C:a.c"));
+        assert!(parse("file:a.c").is_about_stacks() && parse("line:a.c:1").is_about_stacks());
         assert!(parse("lifetime:..5").is_about_deaths());
         assert_eq!(parse("!size:1K..").to_string(), "!size:1K..");
         let bad = [

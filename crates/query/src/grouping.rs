@@ -138,6 +138,56 @@ fn by_frame(
     Ok(rows.filter(|(_, sum)| *sum != CallSum::default()).map(row).collect())
 }
 
+/// For each of these rows by function the frame that stands for it: of the frames by which it names sites, the one that holds the most; for one that allocates
+/// nothing itself, the frame of the call that leads to the most. `None` for functions without a name, which are many.
+pub fn largest_frames(
+    measured: &Measured,
+    (catalog, trie): (&Catalog, &CallTrie),
+    rows: &[Row<RowAmount>],
+    work: &Work<'_>,
+) -> Result<Vec<Option<FrameId>>, QueryError> {
+    let sums = trie.call_sums(&measured.key, || CallSums::of(measured, catalog, trie, work))?;
+    let groups = trie.groups(catalog, GroupBy::Function);
+    let wanted: BTreeMap<&GroupKey, usize> = rows.iter().map(|row| &row.key).zip(0..).collect();
+    let places: FxHashMap<u32, usize> =
+        (0..).zip(&groups.keys).skip(1).filter_map(|(number, key)| Some((number, *wanted.get(key)?))).collect();
+    let place_of = |frame: FrameId| places.get(&groups.row_of(frame)).copied();
+    let mut own: Vec<Option<((u64, u64), Reverse<FrameId>)>> = vec![None; rows.len()];
+    for (frame, RowAmount { amount, .. }) in &sums.own {
+        let Some((frame, place)) = frame.and_then(|frame| Some((frame, place_of(frame)?))) else { continue };
+        if !amount.is_nothing() {
+            own[place] = own[place].max(Some(((amount.value, amount.blocks), Reverse(frame))));
+        }
+    }
+    let mut calls: Vec<Option<((ByteSum, u64), Reverse<FrameId>)>> = vec![None; rows.len()];
+    for (node, sum) in &sums.nodes {
+        for row in groups.outermost(*node as usize) {
+            let Some(place) = places.get(row).copied().filter(|place| own[*place].is_none()) else { continue };
+            let frames = catalog.stacks.frame_ids(catalog.stacks.nodes()[*node as usize].frame).map(FrameId);
+            if let Some(frame) = frames.rev().find(|frame| groups.row_of(*frame) == *row) {
+                calls[place] = calls[place].max(Some(((sum.bytes, sum.blocks), Reverse(frame))));
+            }
+        }
+    }
+    let frames = own.into_iter().zip(calls).map(|(own, call)| match own {
+        Some((_, Reverse(frame))) => Some(frame),
+        None => call.map(|(_, Reverse(frame))| frame),
+    });
+    Ok(frames.collect())
+}
+
+/// The number of sites that a function names by itself.
+pub fn sites_named_by(measured: &Measured, (catalog, trie): (&Catalog, &CallTrie), key: &GroupKey) -> usize {
+    let groups = trie.groups(catalog, GroupBy::Function);
+    let mut named = trie.sites();
+    let mut is_named = |stack: StackId| {
+        let passing = trie.passing(&mut named, catalog, stack);
+        let row = catalog.stacks.frame_ids_of(stack).nth(passing).map_or(0, |frame| groups.row_of(frame));
+        groups.keys.get(row as usize) == Some(key)
+    };
+    sites(measured).filter(|(stack, row)| !row.amount.is_nothing() && is_named(*stack)).count()
+}
+
 /// What the sites and the nodes of the trie have in a measurement. All tables by function, file, module or line are made of it.
 #[derive(Default)]
 pub struct CallSums {

@@ -1,13 +1,14 @@
-//! The first thing to know about a recording: how much was live at the peak, which function held most of it, and what grows steadily.
+//! The first thing to know about a recording: how much was live at the peak, which function and which site held most of it, and what grows steadily.
 //!
-//! Functions, not sites: an arena allocator holds nearly everything, through hundreds of stacks of which each holds little.
+//! Both, a function and a site: an arena allocator holds nearly everything, through hundreds of stacks of which each holds little. The function alone would let
+//! one place look responsible for all of it.
 
 use crate::call_trie::CallTrie;
 use crate::error::QueryError;
-use crate::grouping::{RowAmount, rows_of};
+use crate::grouping::{RowAmount, largest_sites, rows_of, sites_named_by};
 use crate::growth::{GrowthOptions, GrowthSite, growth};
 use crate::measure::measure;
-use crate::names::key_text;
+use crate::names::{key_text, own_frame_of, pool_of};
 use crate::query::{Query, metrics_of};
 use crate::teardown::before_teardown;
 use highwater_formats::json::FrameAnswer;
@@ -39,6 +40,8 @@ pub struct HeadlineAnswer {
     pub samples: Option<u64>,
     /// The function that holds most of them.
     pub top: Option<HeadlineFunction>,
+    /// The site that holds most of them. It may be of another function.
+    pub site: Option<HeadlineSite>,
     /// What grows steadily.
     pub steady: Option<SteadyGrowth>,
     /// The last instant before the program's tear-down, if the window ends with one: leaks and growth are judged there.
@@ -51,6 +54,30 @@ pub struct HeadlineAnswer {
 pub struct HeadlineFunction {
     /// Its name.
     pub key: String,
+    /// The pool that took the memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub pool: Option<&'static str>,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Its blocks.
+    pub blocks: u64,
+    /// Its share of all bytes, from 0 to 1.
+    pub share: f64,
+    /// The number of its sites: how many call stacks these blocks have.
+    pub sites: usize,
+}
+
+/// The site that holds most.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct HeadlineSite {
+    /// Its number.
+    pub id: u32,
+    /// Its name, for people.
+    pub key: String,
+    /// The frame that names it.
+    pub frame: Option<FrameAnswer>,
     /// The pool that took the memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
@@ -102,7 +129,19 @@ pub fn headline(query: &Query, work: &Work<'_>) -> Result<HeadlineAnswer, QueryE
         bytes: row.figures.amount.value,
         blocks: row.figures.amount.blocks,
         share: row.figures.amount.value as f64 / measured.total.value.max(1) as f64,
+        sites: sites_named_by(&measured, (catalog, &trie), &row.key),
     });
+    let largest = largest_sites(&measured, 1, |amount| (amount.value, amount.blocks)).rows;
+    let site =
+        largest.first().and_then(|row| Some((row.site()?, row.figures.amount))).map(|(stack, amount)| HeadlineSite {
+            id: stack.0,
+            key: key_text(&query.naming, catalog, &GroupKey::Site(stack)),
+            frame: own_frame_of(&query.naming, catalog, stack),
+            pool: pool_of(&query.naming, catalog, stack),
+            bytes: amount.value,
+            blocks: amount.blocks,
+            share: amount.value as f64 / measured.total.value.max(1) as f64,
+        });
     let judged = judged_before_teardown(query, work)?;
     let before_teardown_ns = (judged.window != query.window).then_some(judged.window.to.0);
     Ok(HeadlineAnswer {
@@ -111,6 +150,7 @@ pub fn headline(query: &Query, work: &Work<'_>) -> Result<HeadlineAnswer, QueryE
         blocks: measured.total.blocks,
         samples: measured.samples_of(&measured.total),
         top,
+        site: site.filter(|site| site.bytes > 0),
         steady: steady_growth(&judged, measured.total.value, work)?,
         before_teardown_ns,
     })
@@ -148,4 +188,27 @@ fn steady_growth(query: &Query, peak: u64, work: &Work<'_>) -> Result<Option<Ste
         }
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{allocated, function};
+
+    #[test]
+    fn a_function_has_its_number_of_sites_and_the_largest_site_is_named_too() {
+        let [take, load, parse, main] = ["take", "load", "parse", "main"].map(function);
+        let query = allocated(&[
+            (vec![take, load, main], 300),
+            (vec![take, parse, main], 250),
+            (vec![take, main], 150),
+            (vec![load, main], 400),
+        ]);
+        let answer = headline(&query, &Work::quiet()).unwrap();
+        let top = answer.top.unwrap();
+        assert_eq!((answer.bytes, top.key.as_str(), top.bytes, top.blocks, top.sites), (1100, "take", 700, 3, 3));
+        let site = answer.site.unwrap();
+        assert_eq!((site.key.as_str(), site.bytes, site.blocks), ("load", 400, 1));
+        assert_eq!(site.share, 400.0 / 1100.0);
+    }
 }

@@ -56,6 +56,8 @@ mod error;
 mod figures;
 mod filter;
 mod filtered;
+#[cfg(test)]
+mod fixture;
 mod frame_tree;
 mod grouping;
 mod growth;
@@ -89,6 +91,7 @@ mod teardown;
 mod timeline;
 mod toml;
 mod tree;
+mod tree_shape;
 mod tree_stacks;
 #[cfg(test)]
 mod types;
@@ -105,7 +108,7 @@ pub use figures::{FigureMap, RowAnswer};
 pub use filter::{BlockTest, Filter, NameTest, NumberRange, parse_bytes};
 pub use filtered::filtered_snapshot;
 pub use growth::{GrowthAnswer, GrowthOptions, GrowthSite, growth};
-pub use headline::{HeadlineAnswer, HeadlineFunction, SteadyGrowth, headline, judged_before_teardown};
+pub use headline::{HeadlineAnswer, HeadlineFunction, HeadlineSite, SteadyGrowth, headline, judged_before_teardown};
 pub use highwater_formats::json::{FrameAnswer, StackTableAnswer};
 pub use highwater_model::groups::{GroupBy, Metric};
 pub use histograms::{BarAnswer, HistogramsAnswer, TimeBarAnswer, histograms};
@@ -115,7 +118,7 @@ pub use lifetimes::lifetimes;
 pub use names::{Search, is_found, key_text, label};
 pub use overview::{OverviewAnswer, TopRows, overview};
 pub use peak::{PeakAnswer, PeakInstant, peak};
-pub use pprof::pprof;
+pub use pprof::{ShownStacks, pprof};
 pub use processes::{
     HighestTotal, ProcessAnswer, ProcessFile, ProcessHeld, ProcessProblem, ProcessesAnswer, ProcessesHeld,
     ProcessesOptions, Relation, StackedProcess, are_related, processes, processes_held,

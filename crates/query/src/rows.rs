@@ -3,14 +3,14 @@
 use crate::call_trie::CallTrie;
 use crate::error::QueryError;
 use crate::figures::{FigureMap, RowAnswer};
-use crate::grouping::{RowAmount, elements_by_type, largest_sites, rows_of};
+use crate::grouping::{RowAmount, elements_by_type, largest_frames, largest_sites, rows_of};
 use crate::measure::{Amount, measure_by};
 use crate::names::{Search, is_found, key_text};
 use crate::query::Query;
 use crate::stacks::no_stacks;
-use highwater_formats::json::StackTableAnswer;
+use highwater_formats::json::{StackTableAnswer, frame as frame_answer};
 use highwater_model::groups::{GroupBy, Row};
-use highwater_model::{Catalog, Naming};
+use highwater_model::{Catalog, FrameId, Naming};
 use highwater_store::history::Work;
 use serde::Serialize;
 
@@ -117,6 +117,16 @@ pub fn rows(query: &Query, options: &RowsOptions, work: &Work<'_>) -> Result<Row
     let mut stacks = no_stacks([&**catalog]);
     shown.iter().filter_map(Row::site).try_for_each(|stack| stacks.add(0, stack))?;
     let mut answers = RowAnswer::table(shown, &measured, (catalog, &query.naming), by, &stacks);
+    if by == GroupBy::Function {
+        let frames = largest_frames(&measured, (catalog, &trie), shown, work)?;
+        let answer = |frame: FrameId| catalog.stacks.frame(frame).map(|it| frame_answer(&catalog.frame_text(it)));
+        let frames = frames.into_iter().map(|frame| frame.and_then(answer));
+        answers.iter_mut().zip(frames).for_each(|(row, frame)| row.frame = Some(frame));
+    }
+    if order == RowOrder::Total && measured.total.value > 0 {
+        let share = |total: u64| total as f64 / measured.total.value as f64;
+        answers.iter_mut().for_each(|row| row.share = row.total.map_or(row.share, share));
+    }
     if by == GroupBy::Type && measured.has_site_types && measured.metric.is_live() {
         let elements = elements_by_type(&measured, catalog, &trie);
         answers.iter_mut().for_each(|answer| answer.elements = elements.get(&answer.key).copied());
@@ -146,5 +156,44 @@ fn sort(
     }
     if is_ascending.is_some_and(|ascending| ascending != (order == RowOrder::Name)) {
         rows.reverse();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{allocated, function};
+    use highwater_model::FrameText;
+
+    fn table(query: &Query, order: RowOrder) -> Vec<RowAnswer> {
+        let by = GroupBy::Function;
+        let options = RowsOptions { by, order, is_ascending: None, search: String::new(), offset: 0, limit: 10 };
+        rows(query, &options, &Work::quiet()).unwrap().rows
+    }
+
+    #[test]
+    fn functions_have_their_largest_frame_and_shares_of_what_they_are_sorted_by() {
+        let at = |name, line| FrameText { file: "a.c", line, module: "/bin/app", ..function(name) };
+        let query = allocated(&[
+            (vec![at("make", 7), at("run", 20), at("main", 1)], 100),
+            (vec![at("make", 9), at("run", 21), at("main", 1)], 300),
+            (vec![at("make", 9), at("run", 20), at("main", 2)], 250),
+            (vec![at("run", 22), at("main", 2)], 50),
+            (vec![function("")], 300),
+        ]);
+        let by_own = table(&query, RowOrder::Value);
+        let places: Vec<_> = by_own
+            .iter()
+            .map(|row| (row.key.as_str(), row.share, row.frame.as_ref().unwrap().as_ref().and_then(|frame| frame.line)))
+            .collect();
+        // A function that allocates itself is shown where it does; `main` where it calls what holds the most.
+        let expected =
+            [("make", 0.65, Some(9)), ("[unknown]", 0.3, None), ("run", 0.05, Some(22)), ("main", 0.0, Some(1))];
+        assert_eq!(places, expected);
+        let frame = by_own[0].frame.clone().flatten().unwrap();
+        assert_eq!((frame.file.as_deref(), frame.module.as_deref()), (Some("a.c"), Some("/bin/app")));
+        let by_total = table(&query, RowOrder::Total);
+        let shares: Vec<(&str, f64)> = by_total.iter().map(|row| (row.key.as_str(), row.share)).collect();
+        assert_eq!(shares, [("run", 0.7), ("main", 0.7), ("make", 0.65), ("[unknown]", 0.3)]);
     }
 }

@@ -58,6 +58,7 @@ fn generated() -> String {
         declaration::<TopRows>(),
         declaration::<OverviewAnswer>().replace("figures: Figures", "figures: Figures & Interval"),
         declaration::<HeadlineFunction>(),
+        declaration::<HeadlineSite>(),
         declaration::<SteadyGrowth>(),
         declaration::<HeadlineAnswer>(),
         declaration::<PeakInstant>(),

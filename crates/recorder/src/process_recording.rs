@@ -16,7 +16,7 @@ use crate::stream::{ClosingStream, Sent, Stream, Streaming};
 use highwater_clock::Counter;
 use highwater_model::{
     AddressLedger, AddressSpace, Anomaly, Applied, Catalog, ENDED_EARLY, Event, EventKind, FrameId, Heap, Nanos,
-    PlainEvent, Snapshot, Source, StackId, Tag, TagId, ThreadId, Totals,
+    PlainEvent, Snapshot, Source, StackId, Tag, TagId, ThreadId, Totals, grouped,
 };
 use highwater_session::PerfMapFile;
 use highwater_session::SessionMemory;
@@ -125,6 +125,8 @@ pub struct ProcessRecording {
     root: Option<(File, File)>,
     /// Programs that it started, and that reported that they are not recorded.
     unrecorded: UnrecordedPrograms,
+    /// Children whose recordings were not kept.
+    left_out: LeftOutChildren,
     /// The tag of mappings.
     tag: TagId,
 }
@@ -167,6 +169,33 @@ pub struct LastFigures {
     pub space_at_peak: AddressSpace,
     /// The same at the end.
     pub space_at_end: AddressSpace,
+}
+
+/// Children of a program, and their children, whose recordings were not kept.
+#[derive(Clone, Copy, Debug, Default)]
+struct LeftOutChildren {
+    count: u64,
+    /// Their peaks added up: what they held together was never more.
+    peak_bytes: u64,
+    /// The peak from which on recordings are kept.
+    limit: u64,
+}
+
+impl LeftOutChildren {
+    fn sentence(&self, is_estimate: bool) -> Option<String> {
+        let about = if is_estimate { "about " } else { "" };
+        let kib = |bytes: u64| grouped(bytes.div_ceil(1024));
+        let (one, their) =
+            if self.count == 1 { ("child", "its peak was") } else { ("children", "their peaks add up to") };
+        (self.count > 0).then(|| {
+            format!(
+                "{} {one} without a recording, with less than {} KiB at the peak: {their} {about}{} KiB",
+                grouped(self.count),
+                kib(self.limit),
+                kib(self.peak_bytes)
+            )
+        })
+    }
 }
 
 impl ProcessRecording {
@@ -246,6 +275,7 @@ impl ProcessRecording {
             lives_on: false,
             root,
             unrecorded: UnrecordedPrograms::default(),
+            left_out: LeftOutChildren::default(),
             tag,
         };
         // A client that is connected already gets everything from the start.
@@ -316,6 +346,13 @@ impl ProcessRecording {
     /// A program that this one started is not recorded.
     pub(crate) fn add_unrecorded(&mut self, reason: Reason, name: &str) {
         self.unrecorded.add(reason, name);
+    }
+
+    /// The recording of a child was not kept, because its peak was below a limit.
+    pub(crate) fn add_left_out(&mut self, peak_bytes: u64, limit: u64) {
+        self.left_out.count += 1;
+        self.left_out.peak_bytes = self.left_out.peak_bytes.saturating_add(peak_bytes);
+        self.left_out.limit = limit;
     }
 
     /// Programs that it started and that are not recorded, so far.
@@ -526,7 +563,9 @@ impl ProcessRecording {
         let (ended, unrecorded) = (self.ended(), self.unrecorded());
         let held = ended.as_ref().map_or(self.alive_at, |(_, at)| self.alive_at.min(*at));
         self.source.duration = self.last_time.max(held);
-        self.source.notes = self.note.take().into_iter().chain(unrecorded.sentences()).collect();
+        let is_estimate = self.source.sample_rate.is_some();
+        self.source.notes = self.note.take().into_iter().chain(self.left_out.sentence(is_estimate)).collect();
+        self.source.notes.extend(unrecorded.sentences());
         if let Some((reason, at)) = ended {
             self.source.notes.insert(0, about_end(reason, at));
         }

@@ -325,6 +325,10 @@ impl Recorder {
         let (totals, _) = recording.figures();
         if !is_main && totals.figures.peak_bytes < self.options.keep_children {
             self.small += 1;
+            let keep = self.options.keep_children;
+            if let Some(main) = self.main_recording() {
+                main.add_left_out(totals.figures.peak_bytes, keep);
+            }
             if !recording.discard_file() {
                 self.unrecorded.extend(&recording.unrecorded());
                 return;

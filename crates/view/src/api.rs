@@ -5,6 +5,7 @@ use crate::endpoints::{self, Answered};
 use crate::http::exchange::Exchange;
 use crate::http::request::{Request, parameters_of};
 use crate::http::server::Answer;
+use crate::look_timers::LookTimers;
 use crate::looks::Looks;
 use crate::page;
 use crate::save;
@@ -15,7 +16,7 @@ use highwater_query::{Filter, NoMetric, QueryError, time_of};
 use highwater_store::history::Work;
 use serde_json::{Value, json};
 use std::io;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The number of requests that are worked on at the same time; further ones wait.
@@ -30,11 +31,13 @@ pub struct Api {
     /// The sources that the viewer shows.
     pub sources: Sources,
     /// Lists live processes and takes snapshots of them.
-    pub collector: Option<Box<dyn LiveProcesses>>,
+    pub collector: Option<Arc<dyn LiveProcesses>>,
     /// Where source files are looked for.
     pub source_code: SourceCode,
     /// Looks at live processes.
-    pub(crate) looks: Looks,
+    pub(crate) looks: Arc<Looks>,
+    /// Who takes them every few seconds.
+    pub(crate) look_timers: LookTimers,
     at_work: Mutex<usize>,
     done: Condvar,
 }
@@ -106,6 +109,7 @@ fn endpoint(name: &str) -> Option<Endpoint> {
         "live/own/open" => Endpoint::Posted(|api, request, _| endpoints::live::open_own(request, api)),
         "live/looks" => Endpoint::Whole(|api, request, _| endpoints::live::looks(request, api)),
         "live/look" => Endpoint::Posted(|api, request, _| endpoints::live::look(request, api)),
+        "live/watch" => Endpoint::Posted(|api, request, _| endpoints::live::watch(request, api)),
         "live/forget" => Endpoint::Posted(|api, request, _| endpoints::live::forget(request, api)),
         "live/open" => Endpoint::Posted(|api, request, _| endpoints::live::open_look(request, api)),
         "live/growth" => Endpoint::InLinesOfApi(endpoints::live::growth),
@@ -121,8 +125,15 @@ impl Api {
     /// An API for these sources.
     pub fn new(sources: Sources, collector: Option<Box<dyn LiveProcesses>>) -> Self {
         let source_code = SourceCode::default();
-        let looks = Looks::default();
-        Self { sources, collector, source_code, looks, at_work: Mutex::new(0), done: Condvar::new() }
+        Self {
+            sources,
+            collector: collector.map(Arc::from),
+            source_code,
+            looks: Arc::default(),
+            look_timers: LookTimers::default(),
+            at_work: Mutex::new(0),
+            done: Condvar::new(),
+        }
     }
 
     /// The same, with folders in which source files are looked for, and an editor.

@@ -28,13 +28,15 @@
 //!   may name any file of this machine.
 //! * *Files are checked for changes while the old content still answers*: a query never waits for a file that is being read again; the last read content
 //!   answers until the new one is there. Walked images are cached by path and `stat` result, which is taken before a byte is read.
-//! * *Looks at a live process are thinned* (`looks.rs`): the first, the last ones, and some between are kept, so that a process can be watched for days.
+//! * *Looks at a live process are thinned* (`looks.rs`): the first, the last ones, and some between are kept, so that a process can be watched for days. A thread of the viewer takes them
+//!   (`look_timers.rs`): browsers slow down pages that nobody sees, and a page may be closed.
 #![forbid(unsafe_code)]
 
 mod api;
 mod choice;
 mod endpoints;
 pub mod http;
+mod look_timers;
 mod looks;
 mod page;
 mod save;

@@ -2,6 +2,8 @@
 
 mod support;
 
+use highwater_view::Files;
+use std::collections::BTreeMap;
 use support::{Place, Running, history};
 
 #[test]
@@ -36,4 +38,34 @@ fn what_makes_no_sense_is_refused() {
     assert_eq!(view.request("POST", "/api/1/pprof", "").status, 405);
     let port = view.port;
     assert_eq!(view.raw(&format!("GET /api/1/pprof HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n")).status, 401);
+}
+
+#[test]
+fn the_focus_and_the_hidden_functions_of_a_flame_graph_are_those_of_its_profile() {
+    let place = Place::new();
+    let (catalog, events) = history::history(7, 400);
+    let view = Running::new(&[place.write("a.hw", &history::written(&catalog, &events, 100, 50))]);
+    let totals = |view: &Running, question: &str| -> BTreeMap<String, u64> {
+        let rows = view.ask(&format!("rows?by=function&metric=live&sort=total{question}"))["rows"].take();
+        let total = |row: &serde_json::Value| {
+            Some((row["key"].as_str()?.to_owned(), row["total"].as_u64()?)).filter(|(_, total)| *total > 0)
+        };
+        rows.as_array().unwrap().iter().filter_map(total).collect()
+    };
+    // The profile is read as any other file.
+    let profile = |question: &str| {
+        let response = view.get(&format!("/api/1/pprof?metric=live{question}"));
+        assert_eq!(response.status, 200, "{question}");
+        let file = place.write("shown.pb.gz", &response.body);
+        totals(&Running::opening(&[file], Box::new(Files::default()), None), "")
+    };
+    let all = totals(&view, "");
+    assert_eq!(profile(""), all);
+    let focused = totals(&view, "&filter=inside:equal:step_1");
+    assert_eq!(profile("&focus=step_1"), focused);
+    assert!(focused.len() < all.len() && focused["step_1"] == focused["main"]);
+    let mut without = all.clone();
+    without.remove("step_0");
+    without.remove("make_3");
+    assert_eq!(profile("&hide=step_0&hide=make_3"), without);
 }

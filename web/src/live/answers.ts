@@ -59,6 +59,8 @@ export interface Look {
 export interface Looks {
   looks: Look[];
   kept_bytes: number;
+  /** The seconds between two looks that the server takes by itself; 0 if it takes none. */
+  every_s?: number;
 }
 
 /** Which looks an answer compares. */

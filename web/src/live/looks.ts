@@ -1,6 +1,6 @@
-// Looks at the watched process, taken every few seconds while this page is open. The server keeps and thins them; the page has their times only.
+// Looks at the watched process. The server takes them every few seconds, also while no page is open, and keeps and thins them; the page has their times only.
 import { useEffect, useState } from "preact/hooks";
-import { ask, Failure, post } from "../api";
+import { Failure, post } from "../api";
 import { question } from "../question";
 import type { Look, Looks } from "./answers";
 
@@ -22,8 +22,10 @@ export function useLooks(process: string, every: number, hasEnded: boolean): Wat
     try {
       const known = await post<Looks>(path, question(path, { process, every: seconds }).parameters, signal);
       setState({ process, known, problem: null });
+      return known;
     } catch (error) {
       if (!signal?.aborted) told(error);
+      return null;
     }
   };
   const told = (error: unknown) => {
@@ -34,24 +36,19 @@ export function useLooks(process: string, every: number, hasEnded: boolean): Wat
   useEffect(() => {
     const abort = new AbortController();
     let timer = 0;
+    // The server is told again each time: it may have been started anew, and watches a few processes only.
     const again = async () => {
-      // The last state is wanted, however fresh the look before is.
-      await take("live/look", hasEnded ? null : every);
-      if (!abort.signal.aborted && !hasEnded) timer = window.setTimeout(again, every * 1000);
+      await take("live/watch", every);
+      if (!abort.signal.aborted) timer = window.setTimeout(again, every * 1000);
     };
-    // The looks of another page, or from before this page was opened, count on. Without an interval, there is one look, so that there is something to see.
+    // Without an interval, there is one look, so that there is something to see. Those from before this page was opened count on.
     const begin = async () => {
-      try {
-        const known = await ask<Looks>("live/looks", question("live/looks", { process }).parameters, abort.signal);
-        if (abort.signal.aborted) return;
-        setState({ process, known, problem: null });
-        if (known.looks.length === 0) await take("live/look", null);
-      } catch (error) {
-        if (!abort.signal.aborted) told(error);
-      }
+      const known = await take("live/watch", 0);
+      if (!abort.signal.aborted && known?.looks.length === 0) await take("live/look", null);
     };
-    // The last state of a process that has ended is one more look. It goes on in a page that is not seen: it may stay in the background for a day.
-    if (every > 0 || hasEnded) void again();
+    // The last state of a process that has ended is one more look, however fresh the one before is.
+    if (hasEnded) void take("live/look", null);
+    else if (every > 0) void again();
     else void begin();
     return () => {
       abort.abort();
@@ -61,7 +58,7 @@ export function useLooks(process: string, every: number, hasEnded: boolean): Wat
   const known = state.process === process ? state.known : NONE;
   return {
     looks: known.looks, keptBytes: known.kept_bytes, problem: state.problem,
-    lookNow: (signal) => take("live/look", null, signal),
+    lookNow: async (signal) => void (await take("live/look", null, signal)),
     startAgain: async (signal) => {
       await take("live/forget", null, signal);
       if (!signal.aborted) await take("live/look", null, signal);

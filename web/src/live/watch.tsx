@@ -67,7 +67,7 @@ export function Watch({ live, own }: { live: Live | null; own: OwnSnapshot[] }) 
         <button type="button" onClick={() => choose({ process: "" })}>← All processes</button>
         <Facts process={process} live={live} timeline={timeline.data} />
         <span class="stretch" />
-        {!hasEnded && <label title="Figures by site, compared with earlier ones. It goes on while this page is open.">Look every <select id="every" value={every} onChange={(event) => choose({ every: Number(event.currentTarget.value) })}>{EVERY.map((each) => <option value={each} key={each}>{everyTitle(each)}</option>)}</select></label>}
+        {!hasEnded && <label title="Figures by site, compared with earlier ones. It goes on when this page is closed, until the process or the viewer ends, or you choose off.">Look every <select id="every" value={every} onChange={(event) => choose({ every: Number(event.currentTarget.value) })}>{EVERY.map((each) => <option value={each} key={each}>{everyTitle(each)}</option>)}</select></label>}
         {!hasEnded && <button type="button" disabled={action.waiting} onClick={() => void act(({ signal }) => watched.lookNow(signal))}>Look now</button>}
         {!hasEnded && <button type="button" title="Drops the looks: growth counts from now on" disabled={action.waiting} onClick={() => { setChosen([]); void act(({ signal }) => watched.startAgain(signal)); }}>Start again</button>}
         <button type="button" disabled={action.waiting} title="Every block of it" onClick={snapshot}>{isTaking ? "taking it …" : hasEnded ? "Last state" : "Snapshot now"}</button>

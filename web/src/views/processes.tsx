@@ -96,6 +96,7 @@ function Notes({ answer }: { answer: Processes }) {
   if (answer.processes.some((process) => process.relation === "fork")) notes.push("What a forked process inherited is counted in its parent only. RSS counts pages that processes share in each of them.");
   if (answer.approximate) notes.push("There are too many events to read them all: curves marked ≈ have one true value for each event block, and a bound within it. Zoom in for exact ones.");
   if (answer.left_out > 0) notes.push(`${format.plural(answer.left_out, "smaller process", "smaller processes")} left out of all figures.`);
+  for (const note of answer.notes ?? []) notes.push(`${clean(note).replace(/\.$/, "")}.`);
   for (const problem of answer.problems.slice(0, 3)) notes.push(`${clean(problem.path)}: ${clean(problem.what)}`);
   if (answer.problems.length > 3) notes.push(`${format.count(answer.problems.length - 3)} more files cannot be shown.`);
   if (saved) notes.push("This saved page has the whole time, the instant of the highest total and the one at which it was saved, and the other views of the largest processes.");

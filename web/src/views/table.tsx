@@ -51,7 +51,9 @@ export function GroupedRows({ by, label, children }: { by: Grouping; label: stri
   const keyOfRow = (each: Row) => (each.id !== null && by === "site" ? String(each.id) : each.key);
   const picked = pick === "" ? -1 : indexOf(pick, Math.min(count, 2000), row, keyOfRow);
   const allBlocks = pages.answer.data?.total.blocks ?? 0;
-  const shareOf = (each: Row) => (measure === "blocks" && allBlocks > 0 ? each.blocks / allBlocks : each.share);
+  const allValue = pages.answer.data ? totalOf(pages.answer.data, metric) : 0;
+  // The rows of a saved page have the share of their own value.
+  const shareOf = (each: Row) => (measure === "blocks" && allBlocks > 0 ? each.blocks / allBlocks : local && sorted === "total" && each.total !== undefined && allValue > 0 ? each.total / allValue : each.share);
   const pickedRow = picked >= 0 ? row(picked) : undefined;
   const hasElements = pages.answer.data?.rows.some((each) => each.elements !== undefined) ?? false;
   return (

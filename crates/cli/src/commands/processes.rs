@@ -8,6 +8,7 @@ use crate::print::colour::Style;
 use crate::print::heading::Heading;
 use crate::print::progress::Progress;
 use crate::print::table::{Align, Cell, Table};
+use crate::print::text::printable;
 use crate::process_files::{recordings_in, recordings_of_children};
 use clap::Args;
 use highwater_formats::json;
@@ -102,6 +103,10 @@ impl ProcessesArgs {
         if all > answer.processes.len() {
             let more = count((all - answer.processes.len()) as u64);
             output.text(&format!("\n… {more} more; '--top 0' shows all.\n"))?;
+        }
+        for (number, note) in answer.notes.iter().enumerate() {
+            let line = if number == 0 { "\n" } else { "" };
+            output.text(&format!("{line}{}.\n", printable(note.trim_end_matches('.'))))?;
         }
         if answer.processes.iter().any(|process| process.relation == Some(Relation::Fork)) {
             output.text("\nA forked process inherits its parent's memory, which counts in the parent only.\n")?;

@@ -34,6 +34,7 @@ use std::sync::Arc;
   highwater view app.hw --no-open        only the address, for another browser
   highwater view app.hw --save app.html  one file, to be sent to others
   highwater view app.hw --from 50% --filter size:4096.. --save big.html
+  highwater view a.img --module a.wasm   a memory image, with the names of its module
   highwater view app.hw --source-dir ~/src/app --editor 'code -g {file}:{line}'
 
 A file that cannot be read is named here and on the page; where none can be, nothing is served, and the exit code is 1. \
@@ -71,6 +72,9 @@ pub struct ViewArgs {
     /// Only such blocks, as the page's address has it: size:1024.., inside:contains:parse; may be repeated
     #[arg(long, value_name = "FILTER")]
     filter: Vec<String>,
+    /// The WASM module that ran, for memory images: it has the names of types and functions [default: the one that lies with each image]
+    #[arg(long, value_name = "M.wasm")]
+    module: Option<PathBuf>,
     #[command(flatten)]
     names: NameArgs,
     /// Of a fleet's lake, from when on: 90m, 2h or 7d before now, 2026-11-18, or 2026-11-18T09:30:00Z
@@ -161,7 +165,7 @@ impl ViewArgs {
                 _ => format!("{}: the lake cannot be opened", path.display()),
             })
         };
-        Ok(Files::default().with_lakes(Box::new(open), scope))
+        Ok(Files::default().with_module(self.module.clone()).with_lakes(Box::new(open), scope))
     }
 
     fn overwrite(&self) -> Overwrite {

@@ -7,7 +7,8 @@ use crate::protobuf::ProtobufMessage;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use highwater_model::groups::Metric;
-use highwater_model::{Catalog, Nanos, Source, StackId, Window};
+use highwater_model::{Catalog, Frame, Nanos, Source, StackId, Window};
+use std::collections::HashSet;
 use std::io::{self, Write};
 
 /// What was measured.
@@ -25,6 +26,10 @@ pub struct MeasuredProfile<'a> {
     pub window: Window,
     /// The filters, as a user writes them.
     pub filters: &'a [String],
+    /// Frames that are left out of all stacks.
+    pub hidden: &'a HashSet<Frame>,
+    /// What these are called.
+    pub hidden_names: &'a [String],
 }
 
 /// The figure of one stack.
@@ -62,6 +67,7 @@ impl MeasuredProfile<'_> {
         };
         lines.push(format!("metric: {} {when}", self.metric.key()));
         lines.extend(self.filters.iter().map(|filter| format!("filter: {filter}")));
+        lines.extend(self.hidden_names.iter().map(|name| format!("hidden: {name}")));
         lines
     }
 }
@@ -98,7 +104,7 @@ pub fn write_measured(
     let mut symbols = PprofSymbols::new(profile.catalog, &source.program, UsedIds::default());
     for MeasuredStack { stack, value, blocks: count } in stacks {
         let mut sample = ProtobufMessage::default();
-        sample.ints(sample_field::LOCATION_ID, &symbols.location_ids(stack, &mut strings));
+        sample.ints(sample_field::LOCATION_ID, &symbols.location_ids_without(profile.hidden, stack, &mut strings));
         let values: Vec<u64> = [blocks.map(|_| count), bytes.map(|_| value)].into_iter().flatten().collect();
         sample.ints(sample_field::VALUE, &values);
         message.clear();

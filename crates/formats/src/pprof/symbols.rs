@@ -7,7 +7,7 @@ use super::strings::Strings;
 use crate::code_location::{CodeLine, CodeLocation, location_runs};
 use crate::protobuf::ProtobufMessage;
 use highwater_model::{Catalog, Frame, StackId};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 mod mapping_field {
     pub(super) const ID: u64 = 1;
@@ -98,6 +98,18 @@ impl<'a> PprofSymbols<'a> {
     pub(super) fn location_ids(&mut self, stack: StackId, strings: &mut Strings) -> Vec<u64> {
         let runs = location_runs(self.catalog, stack);
         runs.iter().map(|frames| self.location_id(frames, strings)).collect()
+    }
+
+    /// The same without some frames: what they hold belongs to their callers. There is no location where nothing else is left.
+    pub(super) fn location_ids_without(
+        &mut self,
+        hidden: &HashSet<Frame>,
+        stack: StackId,
+        strings: &mut Strings,
+    ) -> Vec<u64> {
+        let mut runs = location_runs(self.catalog, stack);
+        runs.iter_mut().for_each(|frames| frames.retain(|frame| !hidden.contains(frame)));
+        runs.iter().filter(|frames| !frames.is_empty()).map(|frames| self.location_id(frames, strings)).collect()
     }
 
     fn location_id(&mut self, frames: &[Frame], strings: &mut Strings) -> u64 {

@@ -1,10 +1,10 @@
 //! Reads profiles back with a decoder that shares no code with the writer.
 
-use super::{PprofOptions, write};
+use super::{MeasuredProfile, MeasuredStack, PprofOptions, write, write_measured};
 use crate::scene::{Scene, any_snapshot, function, parser, without_blocks};
 use flate2::read::GzDecoder;
 use highwater_model::groups::Metric;
-use highwater_model::{Clock, FrameText, Snapshot, SourceKind};
+use highwater_model::{Clock, Frame, FrameText, Nanos, Snapshot, SourceKind, Window};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
@@ -102,8 +102,12 @@ impl Profile {
     fn of(snapshot: &Snapshot) -> Self {
         let mut gzipped = Vec::new();
         write(snapshot, &PprofOptions::default(), &mut gzipped).unwrap();
+        Self::unpacked(&gzipped)
+    }
+
+    fn unpacked(gzipped: &[u8]) -> Self {
         let mut bytes = Vec::new();
-        GzDecoder::new(&gzipped[..]).read_to_end(&mut bytes).unwrap();
+        GzDecoder::new(gzipped).read_to_end(&mut bytes).unwrap();
         Self { bytes }
     }
 
@@ -181,6 +185,36 @@ fn the_header_says_what_when_and_how() {
     let comments: Vec<String> = root.packed(13).into_iter().map(|comment| profile.string(comment)).collect();
     assert_eq!(comments, ["program: /usr/bin/parser --fast", "pid: 42", "host: build-3"]);
     assert_eq!(profile.string(0), "");
+}
+
+#[test]
+fn hidden_frames_are_in_no_stack_and_the_sums_stay() {
+    let mut scene = parser();
+    let inlined = FrameText { inlined: true, ..function("parse") };
+    let stacks = [vec![function("grow"), inlined, function("main")], vec![function("grow")]];
+    let stacks = stacks.map(|frames| scene.catalog.intern_stack(&frames));
+    let snapshot = scene.snapshot();
+    let frames = snapshot.catalog.stacks.frames().iter();
+    let is_hidden = |frame: &&Frame| snapshot.catalog.strings.get(frame.function) == "grow";
+    let profile = MeasuredProfile {
+        source: &snapshot.source,
+        catalog: &snapshot.catalog,
+        metric: Metric::Live,
+        at: snapshot.at,
+        window: Window { from: Nanos(0), to: snapshot.at },
+        filters: &[],
+        hidden: &frames.filter(is_hidden).copied().collect(),
+        hidden_names: &["grow".to_owned()],
+    };
+    let measured = stacks.map(|stack| MeasuredStack { stack, value: 10, blocks: 1 });
+    let mut gzipped = Vec::new();
+    write_measured(&profile, measured, &mut gzipped).unwrap();
+    let profile = Profile::unpacked(&gzipped);
+    let shown: Vec<(String, Vec<u64>)> =
+        profile.samples().into_iter().map(|sample| (sample.stack.join(" | "), sample.values)).collect();
+    assert_eq!(shown, [("0x0 parse:0,main:0".to_owned(), vec![1, 10]), (String::new(), vec![1, 10])]);
+    let comments = profile.root().packed(13);
+    assert!(comments.into_iter().any(|comment| profile.string(comment) == "hidden: grow"));
 }
 
 #[test]

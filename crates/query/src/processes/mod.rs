@@ -22,7 +22,7 @@ use crate::error::QueryError;
 use crate::peak::PeakInstant;
 use curves::{Axis, ProcessCurve};
 use files::RecordedFacts;
-use highwater_model::{Nanos, rfc3339};
+use highwater_model::{Nanos, Source, rfc3339};
 use highwater_store::history::Work;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -36,6 +36,9 @@ pub use tree::Relation;
 const MOST_SCANNED: u64 = 1 << 26;
 /// The most processes of one answer: the largest by peak.
 const MOST_PROCESSES: usize = 5000;
+
+/// The most notes of one answer.
+const MOST_NOTES: usize = 20;
 
 /// The recording of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +96,8 @@ pub struct ProcessesAnswer {
     pub left_out: usize,
     /// True if some curves are made of summaries.
     pub approximate: bool,
+    /// What recordings say of themselves, and of processes without a recording, with the name of the process. At most 20.
+    pub notes: Vec<String>,
     /// Files that are not among the processes, and why.
     pub problems: Vec<ProcessProblem>,
 }
@@ -341,7 +346,12 @@ pub fn processes(
             approximate: curve.is_approximate,
         }
     };
+    let note_of = |&(process, _): &(usize, usize)| {
+        let Source { program, pid, notes, .. } = &all.facts[process].source;
+        notes.iter().map(move |note| format!("{program} ({pid}): {note}"))
+    };
     Ok(ProcessesAnswer {
+        notes: order.iter().flat_map(note_of).take(MOST_NOTES).collect(),
         started: (all.zero > 0).then(|| rfc3339(all.zero)),
         end_ns,
         window: WindowAnswer { from_ns: from, to_ns: to },

@@ -137,8 +137,9 @@ impl<S: FileSink> BlockWriter<S> {
     /// Appends a keyframe, with these anomalies in place of those of the state.
     pub fn add_keyframe(&mut self, state: &AccountsState, anomalies: &Anomalies) -> io::Result<()> {
         self.add(|packer, block| {
-            keyframe::encode_figures(state, anomalies, packer, block)?;
-            Ok(Some(Content::Keyframe(keyframe::summary(state))))
+            let summary = keyframe::summary(state);
+            keyframe::encode_figures(&summary, state, anomalies, packer, block)?;
+            Ok(Some(Content::Keyframe(summary)))
         })?;
         let mut encoder = LiveEncoder::with_room_for(state.blocks.len().min(MOST_LIVE));
         let mut live = state.blocks.by_number();

@@ -38,7 +38,7 @@ impl Checkpoint {
     pub fn of(state: &AccountsState) -> io::Result<Self> {
         let mut packer = ColumnPacker::new()?;
         let (mut figures, mut parts) = (Vec::new(), Vec::new());
-        keyframe::encode_figures(state, &state.anomalies, &mut packer, &mut figures)?;
+        keyframe::encode_figures(&keyframe::summary(state), state, &state.anomalies, &mut packer, &mut figures)?;
         let mut encoder = LiveEncoder::with_room_for(state.blocks.len().min(MOST_LIVE));
         let mut live = state.blocks.iter();
         for first in (0..state.blocks.len()).step_by(MOST_LIVE) {

@@ -4,7 +4,7 @@
 //! hold the others: the figures and those few blocks give the figures of every instant until then.
 
 use super::column::ColumnPacker;
-use super::keyframe;
+use super::keyframe::{self, KeyframeSummary};
 use super::recording::Recording;
 use super::replay::ReplayUntil;
 use highwater_model::{Accounts, AccountsState, AllocId, Block, Nanos, NumberLedger, ThreadId};
@@ -26,9 +26,11 @@ pub struct FigureCheckpoint {
 impl FigureCheckpoint {
     /// The figures of accounts.
     pub fn of(accounts: &Accounts) -> io::Result<Self> {
-        let state = accounts.figures_alone().to_state();
+        // Read where they are: a copy of the figures of hundreds of thousands of sites takes longer than their encoding.
+        let state = accounts.state();
+        let summary = KeyframeSummary { events: state.events, time: state.last_time, parts: 0 };
         let mut figures = Vec::new();
-        keyframe::encode_figures(&state, &state.anomalies, &mut ColumnPacker::new()?, &mut figures)?;
+        keyframe::encode_figures(&summary, state, &state.anomalies, &mut ColumnPacker::new()?, &mut figures)?;
         figures.shrink_to_fit();
         Ok(Self { events: state.events, time: state.last_time, next_id: AllocId(state.next_id), figures })
     }

@@ -95,14 +95,15 @@ pub fn summary(state: &AccountsState) -> KeyframeSummary {
     KeyframeSummary { events: state.events, time: state.last_time, parts }
 }
 
-/// Appends the payload with the figures.
+/// Appends the payload with the figures. `summary` says how many live blocks follow; those of the state are not looked at.
 pub fn encode_figures(
+    summary: &KeyframeSummary,
     state: &AccountsState,
     anomalies: &Anomalies,
     packer: &mut ColumnPacker,
     out: &mut Vec<u8>,
 ) -> io::Result<()> {
-    summary(state).put(out);
+    summary.put(out);
     varint::put(out, state.next_id);
     let totals = &state.totals;
     put_figures(&totals.figures, out);

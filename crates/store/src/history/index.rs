@@ -99,6 +99,8 @@ struct SegmentScan<'a> {
     block: Option<usize>,
     events: BlockEventBatch,
     owners: OwnerScan<'a>,
+    /// The number of events before the last figures that were stored.
+    stored_at: Option<u64>,
 }
 
 impl SegmentScan<'_> {
@@ -108,10 +110,18 @@ impl SegmentScan<'_> {
         self.block = blocks.binary_search_by_key(&summary.first_event, |block| block.first_event).ok();
         if let Some(block) = self.block
             && figure_checkpoints.wants(blocks, block)
+            && self.is_worth_storing(ledger.accounts())
         {
             figure_checkpoints.put(blocks, block, FigureCheckpoint::of(ledger.accounts())?);
+            self.stored_at = Some(ledger.accounts().events());
         }
         Ok(())
+    }
+
+    /// Storing and reading figures takes time for each site, a replay takes time for each event: figures that spare the replay of few events are not worth it.
+    fn is_worth_storing(&self, accounts: &Accounts) -> bool {
+        let spared = |stored: u64| accounts.events().saturating_sub(stored);
+        self.stored_at.is_none_or(|stored| spared(stored) * 2 >= accounts.sites().len() as u64)
     }
 
     fn step(&mut self, ledger: &NumberLedger, step: &Step) -> Result<(), HistoryError> {
@@ -154,6 +164,7 @@ impl HistoryIndex {
             block: None,
             events: BlockEventBatch::default(),
             owners: OwnerScan::new(&self.owner_changes, &self.block_events.tape),
+            stored_at: None,
         };
         let parts = parallel::walk(
             recording,
@@ -339,13 +350,17 @@ mod tests {
             };
             Event { time: Nanos(number * 50), thread: ThreadId(1 + random % 3), kind }
         };
+        written(&catalog, &(0..events).map(event).collect::<Vec<_>>(), (every, flush))
+    }
+
+    fn written(catalog: &Catalog, events: &[Event], (every, flush): (u64, usize)) -> Recording {
         let mut writer = Writer::new(Vec::new(), &Source::default()).unwrap();
         writer.set_spacing(Spacing::every(every));
-        for part in (0..events).map(event).collect::<Vec<_>>().chunks(flush) {
-            writer.append(part, &catalog).unwrap();
-            writer.flush(&catalog).unwrap();
+        for part in events.chunks(flush) {
+            writer.append(part, catalog).unwrap();
+            writer.flush(catalog).unwrap();
         }
-        Recording::from_bytes(writer.finish(&catalog, &Source::default()).unwrap().1).unwrap()
+        Recording::from_bytes(writer.finish(catalog, &Source::default()).unwrap().1).unwrap()
     }
 
     #[test]
@@ -369,6 +384,36 @@ mod tests {
             }
         }
         assert!(known > 10 && unknown > 10, "{known} {unknown}");
+    }
+
+    #[test]
+    fn figures_of_many_sites_are_stored_less_often_and_give_the_same_instants() {
+        let mut catalog = Catalog::default();
+        let names: Vec<String> = (0..6000).map(|number| format!("site {number}")).collect();
+        let stacks: Vec<_> = names
+            .iter()
+            .map(|function| catalog.intern_stack(&[FrameText { function, ..FrameText::default() }]))
+            .collect();
+        let events: Vec<Event> = (0u64..)
+            .zip(&stacks)
+            .map(|(number, stack)| {
+                let place = Placement { address: (1 + number) * 64, size: 10, stack: *stack, ..Placement::default() };
+                Event { time: Nanos(number), thread: ThreadId(1), kind: EventKind::Allocate(place) }
+            })
+            .collect();
+        let recording = written(&catalog, &events, (1 << 20, 50));
+        let index = HistoryIndex::new(&recording, 64 << 20).unwrap();
+        index.build(&recording, &Work::quiet()).unwrap();
+        let blocks = recording.summaries().count();
+        let is_stored =
+            |block: &usize| index.figure_checkpoints.latest(*block, |_, _| true).is_some_and(|at| at.0 == *block);
+        let stored = (0..blocks).filter(is_stored).count();
+        assert!((2..=20).contains(&stored) && blocks > 100, "{stored} of {blocks}");
+        for event in (1..6000).step_by(331) {
+            let expected = recording.snapshot_at(Moment::Event(event)).unwrap().accounts.figures_alone().to_state();
+            let found = index.figures_at(&recording, ReplayUntil::Event(event)).unwrap().unwrap();
+            assert_eq!(found.to_state(), expected, "event {event}");
+        }
     }
 
     #[test]

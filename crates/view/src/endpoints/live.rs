@@ -4,13 +4,14 @@ use super::{Answered, MOST_ROWS, grouping, is_ascending, json, number, search, s
 use crate::api::Api;
 use crate::choice::naming_of;
 use crate::http::request::Request;
-use crate::looks::{Look, RECENT};
+use crate::look_timers::LookOutcome;
+use crate::looks::{Look, Looks, RECENT};
 use crate::sources::{LiveProcess, LiveProcesses, LiveSnapshot, LiveTimeline, Loaded, ProcessKey};
 use highwater_query::{self as query, CompareOptions, GroupBy, Query, QueryError, SiteGrowthOptions, SiteGrowthOrder};
 use highwater_store::history::Work;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The bins of the small timeline beside each process.
 const SMALL_BINS: u64 = 90;
@@ -164,27 +165,66 @@ fn look_json(look: &Look) -> Value {
     })
 }
 
-fn looks_json(looks: &[Look]) -> Value {
-    let bytes: usize = looks.iter().map(|look| look.file.len()).sum();
-    json!({ "looks": looks.iter().map(look_json).collect::<Value>(), "kept_bytes": bytes })
-}
-
 /// `live/looks`: the kept looks at a process.
 pub fn looks(request: &Request, api: &Api) -> Answered {
-    Ok(looks_json(&api.looks.of(process_of(request)?)))
+    let process = process_of(request)?;
+    let looks = api.looks.of(process);
+    let bytes: usize = looks.iter().map(|look| look.file.len()).sum();
+    let every_s = api.look_timers.every(process).map_or(0, |every| every.as_secs());
+    Ok(json!({ "looks": looks.iter().map(look_json).collect::<Value>(), "kept_bytes": bytes, "every_s": every_s }))
 }
 
 /// `live/look`: looks at a process. With `every=`, only if the last look is older than half of that time in seconds: another page may look, too.
 pub fn look(request: &Request, api: &Api) -> Answered {
     let process = process_of(request)?;
-    let every_ns = number(request, "every", 0, LONGEST_S)? * 1_000_000_000;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
-    let is_fresh = |last: &Look| now.saturating_sub(last.at_unix_ns) < every_ns / 2 || last.has_exited;
-    if !api.looks.of(process).last().is_some_and(is_fresh) {
+    let every = Duration::from_secs(number(request, "every", 0, LONGEST_S)?);
+    if !is_fresh(&api.looks, process, every) {
         must_be_latest(collector(api)?, process)?;
         api.looks.add(process, collector(api)?.look(process).map_err(QueryError::Failed)?);
     }
     looks(request, api)
+}
+
+/// Whether the last look at a process is not older than half of this time, or shows its end.
+fn is_fresh(looks: &Looks, process: ProcessKey, every: Duration) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+    let is_fresh = |last: &Look| u128::from(now.saturating_sub(last.at_unix_ns)) < every.as_nanos() / 2;
+    looks.of(process).last().is_some_and(|last| last.has_exited || is_fresh(last))
+}
+
+/// `live/watch`: looks at a process now, and then every so many seconds, whether or not a page is open. With 0, that ends.
+pub fn watch(request: &Request, api: &Api) -> Answered {
+    let process = process_of(request)?;
+    let every = Duration::from_secs(number(request, "every", 0, LONGEST_S)?);
+    if every.is_zero() {
+        api.look_timers.end(process);
+        return looks(request, api);
+    }
+    look(request, api)?;
+    let (collector, looked) = (api.collector.clone(), Arc::clone(&api.looks));
+    if let Some(collector) = collector
+        && !looked.of(process).last().is_some_and(|last| last.has_exited)
+    {
+        let look = move |process| look_again(&*collector, &looked, process);
+        api.look_timers.begin(process, every, look).map_err(QueryError::failed)?;
+    }
+    looks(request, api)
+}
+
+/// A look that no request asks for. A collector that does not answer may come back.
+fn look_again(collector: &dyn LiveProcesses, looks: &Looks, process: ProcessKey) -> LookOutcome {
+    match collector.latest(process.pid) {
+        Err(_) => LookOutcome::GoesOn,
+        Ok(Some(latest)) if latest == process => match collector.look(process) {
+            Err(_) => LookOutcome::GoesOn,
+            Ok(taken) => {
+                let has_exited = taken.has_exited;
+                looks.add(process, taken);
+                if has_exited { LookOutcome::HasEnded } else { LookOutcome::GoesOn }
+            }
+        },
+        Ok(_) => LookOutcome::HasEnded,
+    }
 }
 
 /// `live/forget`: drops all looks at a process, so that growth counts from the next one.

@@ -28,6 +28,11 @@ impl Files {
     pub fn with_lakes(self, open: Box<LakeOpener>, scope: FleetScope) -> Self {
         Self { lakes: Some((open, scope)), ..self }
     }
+
+    /// The same; this is the module of the memory images.
+    pub fn with_module(self, module: Option<PathBuf>) -> Self {
+        Self { walked: Arc::new(WalkedImages::of_module(module)), ..self }
+    }
 }
 
 impl Opener for Files {
@@ -36,7 +41,8 @@ impl Opener for Files {
             return ViewedFleet::open(path, open(path)?, scope, work).map_err(|error| named(path, &error.to_string()));
         }
         let mut go_on = |_: &str, _: f64| work.go_on().is_ok();
-        let file = highwater_input::open_while(path, &mut go_on).map_err(|error| error.to_string())?;
+        let file = highwater_input::open_with_module(path, self.walked.module(), &mut go_on)
+            .map_err(|error| error.to_string())?;
         let kind = match file.format().read() {
             Read::Recording if file.is_snapshot() => FileKind::Snapshot,
             Read::Recording | Read::Unordered(_) | Read::Steps(_) => FileKind::Recording,

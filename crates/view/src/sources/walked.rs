@@ -26,6 +26,8 @@ pub struct Walked {
 /// read: if the file was truncated, the rest of the old mapping cannot be read at all.
 #[derive(Default)]
 pub struct WalkedImages {
+    /// The module of all of them, if the user names one.
+    module: Option<PathBuf>,
     cache: Cache,
     /// The key of the last walk for each path, used while its file is gone.
     last: Mutex<Vec<ImageVersion>>,
@@ -36,23 +38,36 @@ struct ImageVersion {
     path: PathBuf,
     image: Stamp,
     facts: Option<Stamp>,
+    module: Option<Stamp>,
 }
 
 impl ImageVersion {
-    fn of(path: &Path) -> std::io::Result<Self> {
+    fn of(path: &Path, module: Option<&Path>) -> std::io::Result<Self> {
         let [image, facts] = ImageParts::changing_files(path);
-        Ok(Self { path: path.to_owned(), image: Stamp::of(&image)?, facts: Stamp::of(&facts).ok() })
+        let module = module.and_then(|module| Stamp::of(module).ok());
+        Ok(Self { path: path.to_owned(), image: Stamp::of(&image)?, facts: Stamp::of(&facts).ok(), module })
     }
 }
 
 impl WalkedImages {
+    /// Images of which this is the module; without one, it is looked for beside each image.
+    pub fn of_module(module: Option<PathBuf>) -> Self {
+        Self { module, ..Self::default() }
+    }
+
+    /// The module that the user names.
+    pub fn module(&self) -> Option<&Path> {
+        self.module.as_deref()
+    }
+
     /// The image at a path. If the file is gone: the image that was there, if it is still cached.
     pub fn get(&self, path: &Path) -> Result<Arc<Walked>, String> {
-        let key = match ImageVersion::of(path) {
+        let key = match ImageVersion::of(path, self.module()) {
             Ok(key) => key,
             Err(_) => self.last_of(path).ok_or_else(|| format!("{}: it cannot be read any more", path.display()))?,
         };
-        let walked = self.cache.get(format!("{key:?}"), CACHE_BYTES, || Walked::open(path), Walked::bytes)?;
+        let walked =
+            self.cache.get(format!("{key:?}"), CACHE_BYTES, || Walked::open(path, self.module()), Walked::bytes)?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.retain(|known| known.path != key.path);
         last.push(key);
@@ -65,8 +80,8 @@ impl WalkedImages {
 }
 
 impl Walked {
-    fn open(path: &Path) -> Result<Self, String> {
-        let file = ImageFile::open(path, None).map_err(|error| error.to_string())?;
+    fn open(path: &Path, module: Option<&Path>) -> Result<Self, String> {
+        let file = ImageFile::open(path, module).map_err(|error| error.to_string())?;
         let examination = file.examine(LARGEST).map_err(|no_heap| no_heap.to_string())?.examination;
         Ok(Self { file, examination, heap: OnceLock::new() })
     }
