@@ -125,6 +125,8 @@ pub enum BlockTest {
     Text(Regex),
     /// Has this stack.
     Site(u32),
+    /// Has one of these stacks, in ascending order: what a site of another source is called here.
+    Sites(Vec<u32>),
 }
 
 /// One filter.
@@ -212,7 +214,15 @@ impl Filter {
 
     /// True if the stack alone decides whether a block passes.
     pub fn is_about_stacks(&self) -> bool {
-        matches!(self.test, BlockTest::Module(_) | BlockTest::Inside(_) | BlockTest::Text(_) | BlockTest::Site(_))
+        matches!(
+            self.test,
+            BlockTest::Module(_) | BlockTest::Inside(_) | BlockTest::Text(_) | BlockTest::Site(_) | BlockTest::Sites(_)
+        )
+    }
+
+    /// The same filter with another test: it is negated as this one, and has its text.
+    pub(crate) fn testing(&self, test: BlockTest) -> Self {
+        Self { test, ..self.clone() }
     }
 
     /// True if the filter needs to know when a block died.
