@@ -132,7 +132,7 @@ test("a saved page has several instants, and A comes to rest at one of them", as
   // What a page has only of the instant at which it was saved says so.
   await offline.getByRole("tab", { name: "Blocks" }).click();
   await settled(offline);
-  assert.match(await offline.locator(".told.problem").first().textContent(), /only of the instant at which it was saved/);
+  assert.match(await offline.locator(".status-line.problem").first().textContent(), /only of the instant at which it was saved/);
   // What does not depend on the instant is there.
   await offline.getByRole("tab", { name: "Flame graph" }).click();
   await offline.locator("#metric").selectOption("allocated");

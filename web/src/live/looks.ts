@@ -23,10 +23,10 @@ export function useLooks(process: string, every: number, hasEnded: boolean): Wat
       const known = await post<Looks>(path, question(path, { process, every: seconds }).parameters, signal);
       setState({ process, known, problem: null });
     } catch (error) {
-      if (!signal?.aborted) told(error);
+      if (!signal?.aborted) showProblem(error);
     }
   };
-  const told = (error: unknown) => {
+  const showProblem = (error: unknown) => {
     // With the server gone the page says so at the top.
     const line = error instanceof Failure && error.gone ? null : error instanceof Error ? error.message : String(error);
     setState((now) => ({ ...now, problem: line }));
@@ -47,7 +47,7 @@ export function useLooks(process: string, every: number, hasEnded: boolean): Wat
         setState({ process, known, problem: null });
         if (known.looks.length === 0) await take("live/look", null);
       } catch (error) {
-        if (!abort.signal.aborted) told(error);
+        if (!abort.signal.aborted) showProblem(error);
       }
     };
     // The last state of a process that has ended is one more look. It goes on in a page that is not seen: it may stay in the background for a day.
