@@ -230,7 +230,7 @@ test("the timeline is saved as CSV and as a picture, its bands with their names"
     return [download.suggestedFilename(), readFileSync(await download.path(), "utf8")];
   };
   const [name, plain] = await saved("Save as CSV");
-  assert.equal(name, "service-timeline.csv");
+  assert.match(name, /^service-.*timeline\.csv$/);
   const lines = plain.trim().split("\r\n").map((line) => line.split(","));
   const column = (title) => lines.slice(1).map((cells) => Number(cells[lines[0].indexOf(title)]));
   const { totals } = json("report", file, "--top", "0");
@@ -242,7 +242,7 @@ test("the timeline is saved as CSV and as a picture, its bands with their names"
   const titles = stacked.split("\r\n")[0];
   for (const { key } of bands.bands) assert.ok(titles.includes(key.replaceAll('"', '""')), `${key} in ${titles}`);
   const [picture, svg] = await saved(/picture/);
-  assert.equal(picture, "service-timeline-by-function.svg");
+  assert.match(picture, /^service-.*timeline-by-function\.svg$/);
   const drawn = await opened.evaluate((text) => {
     const parsed = new DOMParser().parseFromString(text, "image/svg+xml");
     return { isBroken: parsed.querySelector("parsererror") !== null, paths: [...parsed.querySelectorAll("path title")].length, texts: parsed.documentElement.textContent };

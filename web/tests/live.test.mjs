@@ -126,6 +126,8 @@ test("a watched process shows its timeline and which sites grow; the figures are
   await opened.getByRole("menuitem", { name: "Find in the list" }).click();
   await until("the search of the menu", async () => (await opened.getByRole("searchbox").inputValue()) === answer.rows[0].key);
   await opened.getByRole("searchbox").fill("");
+  await until("all rows again", async () => (await opened.locator(".watch .table-row").count()) > 3);
+  await settled(opened);
   const [csv] = await Promise.all([opened.waitForEvent("download"), opened.getByRole("button", { name: "CSV" }).click()]);
   assert.equal(readFileSync(await csv.path(), "utf8").trim().split("\r\n").length, answer.rows.length + 1);
   // Searched and sorted by the server, and what is found added up.
