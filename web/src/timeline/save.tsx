@@ -72,6 +72,12 @@ interface Scale {
   y: (value: number) => number;
 }
 
+/** The next 1, 2 or 5 with zeros. */
+function roundStep(least: number): number {
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, least)));
+  return (([1, 2, 5].find((each) => each * power >= least)) ?? 10) * power;
+}
+
 /** A stepped path through the values of bins. */
 function steps(edges: number[], values: (number | null)[], { x, y }: Scale): string {
   let path = "";
@@ -107,12 +113,14 @@ export function svgOfTimeline({ timeline, bands, overlay, range, width }: Shown,
   const parts: string[] = [];
   const names: [string, string][] = [];
   const text = (x: number, y: number, words: string, anchor = "start") => parts.push(`<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}" fill="${escaped(theme.faint)}">${escaped(words)}</text>`);
-  for (const part of [0.25, 0.5, 0.75, 1]) {
-    const y = scale.y(most * part);
+  const step = measure === "bytes" ? 2 ** Math.ceil(Math.log2(most / 4)) : roundStep(most / 4);
+  for (let value = 0; value <= most; value += step) {
+    const y = scale.y(value);
     parts.push(`<path d="M${AXIS},${y.toFixed(1)}H${width - RIGHT}" stroke="${escaped(theme.line)}" fill="none"/>`);
-    text(AXIS - 6, y + 4, measure === "bytes" ? estimate.bytes(most * part) : estimate.count(most * part), "end");
+    text(AXIS - 6, y + 4, measure === "bytes" ? estimate.bytes(value) : estimate.count(value), "end");
   }
-  for (const part of [0, 0.25, 0.5, 0.75, 1]) text(AXIS + (width - AXIS - RIGHT) * part, height - 6, instant(range.left + (range.right - range.left) * part, (range.right - range.left) / 100), part === 0 ? "start" : part === 1 ? "end" : "middle");
+  const every = roundStep((range.right - range.left) / 8);
+  for (let t = Math.ceil(range.left / every) * every; t <= range.right; t += every) text(scale.x(t), height - 6, instant(t, every), scale.x(t) > width - RIGHT - 40 ? "end" : "middle");
   const filled = (values: number[], colour: string, name: string) => parts.push(`<path d="${area(edges, values, scale)}" fill="${escaped(colour)}" stroke="none"><title>${escaped(name)}</title></path>`);
   const drawn = (values: (number | null)[], colour: string, name: string) => parts.push(`<path d="${steps(edges, values, scale)}" fill="none" stroke="${escaped(colour)}" stroke-width="1.25"><title>${escaped(name)}</title></path>`);
   if (bands) {

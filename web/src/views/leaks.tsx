@@ -11,7 +11,7 @@ import { clean, shown } from "../names";
 import { about, instantOfLeaks } from "../question";
 import { foundRows } from "../matcher";
 import { saved } from "../saved";
-import { has } from "../sources";
+import { has, source } from "../sources";
 import { distinctCallers, FunctionActions, RowName, Stack } from "../stack";
 import { Search } from "../search";
 import { Table, type Column } from "../table";
@@ -32,11 +32,12 @@ export function LeaksView() {
   const site = sites[picked];
   const isJudged = choice.value.at === DEFAULT.at;
   const isAtEnd = choice.value.at === "end";
+  const isBeforeEnd = isJudged && (data?.at_ns ?? Infinity) < (choice.value.to ?? source.value?.duration_ns ?? 0);
   const before = useAnswer<Headline>(isAtEnd && has("timeline") && !saved ? about("headline", { at: null }) : null, 80).data?.before_teardown_ns ?? null;
   return (
     <div class={`leaks-view${answer.isOld ? " old" : ""}`}>
       <div class="tools">
-        <small>What is live at {isJudged ? endOf(answer.data?.at_ns) : isAtEnd ? "the end" : "A"} and how old it is. {before === null ? "At the end of a program this was never freed. " : <>The program frees most of its memory at its end: <button type="button" class="quiet" title="What is live before the program frees its memory at its end" onClick={() => choose({ at: before })}>before its tear-down, at {when(before)}</button>. </>}Caches and globals are in it, too: Growth shows what keeps growing.</small>
+        <small>What is live at {isJudged ? endOf(answer.data?.at_ns) : isAtEnd ? "the end" : "A"} and how old it is. {before === null ? !isBeforeEnd && "At the end of a program this was never freed. " : <>The program frees most of its memory at its end: <button type="button" class="quiet" title="What is live before the program frees its memory at its end" onClick={() => choose({ at: before })}>before its tear-down, at {when(before)}</button>. </>}Caches and globals are in it, too: Growth shows what keeps growing.</small>
         <span class="stretch" />
         {search && answer.data && <small class="in-all">{format.plural(sites.length, "site")}, {estimate.bytes(sites.reduce((sum, each) => sum + each.live_bytes, 0))} in all</small>}
         {data && data.count > data.sites.length && <small>the largest {format.count(data.sites.length)} of {format.count(data.count)} sites</small>}
