@@ -1,5 +1,5 @@
-// The answer to a question that may change at any time: the old one is shown, and marked as old, until the new one is there; a question that nobody
-// waits for any more is aborted.
+// The answer to a question that may change at any time: the old one is shown, and marked as old, until the new one is there; a question whose
+// answer is no longer needed is aborted.
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, Failure, serverGone, type Progress } from "./api";

@@ -1,4 +1,4 @@
-// One question to the server: progress while it works, its answer, or one line that tells why there is none.
+// One question to the server: progress while it works, its answer, or one line that says why there is none.
 import { computed, signal } from "@preact/signals";
 import { placeInSaved } from "./choice";
 import { keepShortNames } from "./names";
@@ -17,7 +17,7 @@ export class Failure extends Error {
   }
 }
 
-/** What became of the server: it answers; nobody does; or another one does, begun at the same port, to which this page is a stranger. */
+/** What became of the server: it answers; no server does; or another one does, which was started at the same port and does not know this page. */
 export const server = signal<"answers" | "silent" | "another">("answers");
 export const serverGone = computed(() => server.value !== "answers");
 
@@ -42,7 +42,20 @@ export async function post<T>(path: string, parameters: URLSearchParams, signal?
   return send<T>("POST", `api/1/${path}?${parameters}`, signal, progress);
 }
 
-async function send<T>(method: string, address: string, signal?: AbortSignal, progress?: (progress: Progress) => void): Promise<T> {
+/** A file that the server makes, with the name that it gives. */
+export async function fetchFile(path: string, parameters: URLSearchParams, signal: AbortSignal): Promise<{ name: string | null; content: Blob }> {
+  const response = await requested("GET", `api/1/${path}?${parameters}`, signal);
+  try {
+    const name = /filename="([^"]+)"/.exec(response.headers.get("content-disposition") ?? "")?.[1] ?? null;
+    return { name, content: await response.blob() };
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new Failure("the file ends in the middle");
+  }
+}
+
+/** The answer to a request, once the server has accepted it. */
+async function requested(method: string, address: string, signal?: AbortSignal): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(address, { method, signal, cache: "no-store", credentials: "same-origin" });
@@ -57,6 +70,11 @@ async function send<T>(method: string, address: string, signal?: AbortSignal, pr
   }
   server.value = "answers";
   if (!response.ok) throw new Failure(oneLine(await response.text().catch(() => "")) || `the server answers ${response.status}`);
+  return response;
+}
+
+async function send<T>(method: string, address: string, signal?: AbortSignal, progress?: (progress: Progress) => void): Promise<T> {
+  const response = await requested(method, address, signal);
   if (!(response.headers.get("content-type") ?? "").includes("ndjson")) return (await response.json()) as T;
   try {
     for await (const line of lines(response)) {

@@ -44,7 +44,7 @@ export function App() {
         </div>
         <div class="metrics">
           {hasMetric && <MetricChoice />}
-          {source.value && (has("timeline") || hasMetric) && isOfFile && <MeasureChoice />}
+          {source.value && (has("timeline") || hasMetric) && isOfFile && <MeasureChoice isOfCounts={hasMetric && format.isCount(metric.value)} />}
         </div>
       </nav>
       {isOfFile && !isOfWholeFile && source.value && <div class="bar choices">{hasFilters && <><MemoryKinds /><Filters /></>}<WindowLine /><SavedInstants /></div>}
@@ -78,7 +78,7 @@ function Header() {
       {saved && <span class="saved-note" title="This page is a file: it has the data of one choice inside">saved page{saved.saved ? `, ${saved.saved.slice(0, 10)}` : ""}</span>}
       {!saved && file && !serverGone.value && <CopyLink />}
       {!saved && file && !serverGone.value && <SavePage />}
-      <button type="button" aria-pressed={safe.value} title="Colours that everybody can tell apart (c)" onClick={() => choose({ palette: safe.value ? "" : "safe" })}>◑ safe colours</button>
+      <button type="button" aria-pressed={safe.value} title="Colours that colour-blind eyes can tell apart (c)" onClick={() => choose({ palette: safe.value ? "" : "safe" })}>◑ safe colours</button>
       <button type="button" title="Light or dark (d)" onClick={() => choose({ theme: dark.value ? "light" : "dark" })}>{dark.value ? "☀ light" : "☾ dark"}</button>
       <button type="button" title="All keys (?)" aria-label="Help: all keys" onClick={() => (helpShown.value = true)}>?</button>
     </header>
@@ -150,10 +150,10 @@ function MetricChoice() {
 }
 
 /** Holds for the timeline, and for whatever below it can be either. */
-function MeasureChoice() {
+function MeasureChoice({ isOfCounts }: { isOfCounts: boolean }) {
   if (!has("counts")) return null;
   return (
-    <label>Unit <select id="measure" value={choice.value.measure} onChange={(event) => choose({ measure: event.currentTarget.value as Measure })}>
+    <label title={isOfCounts ? "Of the timeline: this metric counts allocations" : undefined}>{isOfCounts ? "Unit of the timeline" : "Unit"} <select id="measure" value={choice.value.measure} onChange={(event) => choose({ measure: event.currentTarget.value as Measure })}>
       <option value="bytes">bytes</option><option value="blocks">blocks</option>
     </select></label>
   );

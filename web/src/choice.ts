@@ -1,4 +1,4 @@
-// Everything that somebody chose, and nothing else. It lives in the fragment of the page's address, so that the back button, bookmarks and
+// Everything that the user chose, and nothing else. It lives in the fragment of the page's address, so that the back button, bookmarks and
 // links work; the rest of the page is a function of it and of what the server answers.
 import { computed, signal } from "@preact/signals";
 import type { Measure, Metric, Nanos } from "./answers";
@@ -362,6 +362,12 @@ export function setFilter(kind: string, filter: string | null): void {
 /** Names rows after the callers of a function. */
 export function treatAsAllocator(name: string): void {
   if (!choice.value.allocators.includes(name)) choose({ allocators: [...choice.value.allocators, name] });
+}
+
+/** Takes a function out of the flame graph: its part goes to its callers. */
+export function hideFunction(name: string): void {
+  const { hide } = choice.value;
+  choose({ view: "flame", hide: hide.includes(name) ? hide : [...hide, name] });
 }
 
 export function removeFilter(filter: string): void {

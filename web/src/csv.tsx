@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Question } from "./answer";
 import { ask } from "./api";
 import { fileName, saveFile } from "./download";
+import * as format from "./format";
 import { saved } from "./saved";
 import { source } from "./sources";
 
@@ -39,8 +40,29 @@ export async function everyRow<Answer, Row>(question: Question, rowsOf: (answer:
   return all.slice(0, most);
 }
 
-/** Saves the rows of a table. `part` is what the file is called after its source; `note` is said where not all rows fit. */
-export function SaveCsv<Row>({ part, columns, rows, note }: { part: string; columns: CsvColumns<Row>; rows: (signal: AbortSignal) => Row[] | Promise<Row[]>; note?: string }) {
+/** Saves rows as a file that is called after `of` and `part`. */
+export function saveRows<Row>(of: string, part: string, columns: CsvColumns<Row>, rows: Row[]): void {
+  saveFile(`${fileName(of)}-${part}.csv`, "text/csv", csvOf(rows, columns));
+}
+
+/** The most rows in one answer of the server. */
+export const MOST_ROWS = 10_000;
+
+/** All rows of an answer that comes in one piece: what the page shows, if that is all of them, and otherwise as many as the server gives. */
+export async function allRows<Answer, Row>(question: Question | null, shown: { rows: Row[]; count: number }, rowsOf: (answer: Answer) => Row[], signal: AbortSignal): Promise<Row[]> {
+  if (saved || question === null || shown.count <= shown.rows.length) return shown.rows;
+  const parameters = new URLSearchParams(question.parameters);
+  parameters.set("limit", String(MOST_ROWS));
+  return rowsOf(await ask<Answer>(question.path, parameters, signal));
+}
+
+/** What is said where a file of rows does not have all of them. */
+export function noteOfLimit(count: number, what: string): string | undefined {
+  return count > MOST_ROWS ? `Save the first ${format.count(MOST_ROWS)} of ${format.count(count)} ${what}` : undefined;
+}
+
+/** Saves the rows of a table. `part` is what the file is called after its source, or after `of`; `note` is said where not all rows fit. */
+export function SaveCsv<Row>({ part, columns, rows, note, of = source.value?.name ?? "" }: { part: string; columns: CsvColumns<Row>; rows: (signal: AbortSignal) => Row[] | Promise<Row[]>; note?: string; of?: string }) {
   const [busy, setBusy] = useState<AbortController | null>(null);
   const [problem, setProblem] = useState("");
   useEffect(() => () => busy?.abort(), [busy]);
@@ -50,7 +72,7 @@ export function SaveCsv<Row>({ part, columns, rows, note }: { part: string; colu
     setProblem("");
     try {
       const all = await rows(abort.signal);
-      if (!abort.signal.aborted) saveFile(`${fileName(source.value?.name ?? "")}-${part}.csv`, "text/csv", csvOf(all, columns));
+      if (!abort.signal.aborted) saveRows(of, part, columns, all);
     } catch (error) {
       if (!abort.signal.aborted) setProblem(error instanceof Error ? error.message : String(error));
     }

@@ -1,6 +1,6 @@
 // Files that the page itself makes from what it shows.
 
-export function saveFile(name: string, kind: string, content: string): void {
+export function saveFile(name: string, kind: string, content: BlobPart): void {
   const address = URL.createObjectURL(new Blob([content], { type: kind }));
   const link = document.createElement("a");
   link.href = address;

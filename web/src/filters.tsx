@@ -2,11 +2,13 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Rows } from "./answers";
 import { useAnswer } from "./answer";
+import { ask, Failure } from "./api";
 import { addFilter, choice, choose, removeFilter } from "./choice";
 import { isTimed, length, when } from "./clock";
 import * as format from "./format";
 import { clean, shown } from "./names";
 import { question } from "./question";
+import { saved } from "./saved";
 import { has, source } from "./sources";
 
 export function Filters() {
@@ -115,11 +117,12 @@ function NewFilter({ close }: { close: () => void }) {
     if (!text) throw new Error(`choose a ${kind}`);
     return `${kind}:${text}`;
   };
-  const submit = (event: Event) => {
+  const submit = async (event: Event) => {
     event.preventDefault();
     try {
       const filter = made();
       if (filter.endsWith(":..")) throw new Error("one end at least is needed");
+      await check(filter);
       addFilter(filter);
       close();
     } catch (error) {
@@ -186,6 +189,19 @@ function Names({ by, search }: { by: string; search: string }) {
   const answer = useAnswer<Rows>(source.value && question("rows", { source: source.value.id, metric: has("timeline") ? "allocated" : "live", by, search, limit: 30 }), 150);
   return <datalist id="filter-names">{answer.data?.rows.map((row) => <option value={row.key} key={row.key} />)}</datalist>;
 }
+
+/** Fails if the server cannot use a filter. Its regular expressions are not those of the browser, so only it knows. */
+async function check(filter: string): Promise<void> {
+  if (saved) return;
+  try {
+    await ask("filters", new URLSearchParams({ filter }), AbortSignal.timeout(LONGEST_CHECK));
+  } catch (error) {
+    // Without an answer the filter is added: the views then say what is wrong.
+    if (error instanceof Failure && !error.gone) throw new Error(error.message.replace(/^filter '[^]*?': (?=\S)/, ""));
+  }
+}
+
+const LONGEST_CHECK = 5000;
 
 function parsed(text: string, parse: (text: string) => number | null): string {
   if (!text.trim()) return "";

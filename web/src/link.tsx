@@ -3,7 +3,8 @@ import { useState } from "preact/hooks";
 import { ask } from "./api";
 import { choice, fragmentOf } from "./choice";
 
-const TOLD_FOR = 2000;
+/** How long a button says that something was copied, in milliseconds. */
+export const COPIED_FOR = 2000;
 
 /** Copies a text; where the clipboard is not ours, it is copied by hand. */
 export async function copyText(text: string, question: string): Promise<boolean> {
@@ -23,8 +24,8 @@ export function CopyLink() {
     const link = `${address}#${fragmentOf(choice.value)}`;
     if (!(await copyText(link, "The link to what is shown:"))) return;
     setCopied(true);
-    window.setTimeout(() => setCopied(false), TOLD_FOR);
+    window.setTimeout(() => setCopied(false), COPIED_FOR);
   };
-  // A server that does not answer is told of at the top.
+  // The top of the page says when the server does not answer.
   return <button type="button" id="copy-link" title="A link to what is shown, for any browser on this machine (l)" onClick={() => void copy().catch(() => {})}><span role="status">{copied ? "Copied" : "Copy link"}</span></button>;
 }

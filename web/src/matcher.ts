@@ -1,4 +1,6 @@
-// What a search finds, the same in every view and on the server: a part of a name whatever its case, or between slashes a regular expression.
+// What a search finds: a part of a name whatever its case, or between slashes a regular expression. Lists that the page has whole are searched here, with
+// the expressions of JavaScript; the others are searched by the server, with those of the crate `regex`. That one has neither look-around nor
+// backreferences: the server says so where an expression is valid here only.
 
 export interface Matcher {
   /** Null: nothing is searched. */

@@ -2,7 +2,7 @@
 import { hasSource, openSource } from "./source";
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { addFilter, choice, choose, filtersAnd, treatAsAllocator } from "./choice";
+import { addFilter, choice, choose, filtersAnd, hideFunction, treatAsAllocator } from "./choice";
 import { copyText } from "./link";
 import { clean, shown } from "./names";
 import { saved } from "./saved";
@@ -22,6 +22,7 @@ interface Action {
 export function actionsOf(subject: Subject): Action[] {
   const { function: name, site, stack, filter } = subject;
   const actions: (Action | false)[] = [...(subject.actions ?? [])];
+  if (subject.isOwn) return actions.filter((action) => action !== false);
   const narrow = filterOf(subject);
   // The data of a saved page is of one choice. Filters and other views are about the chosen file, and a look at a live process is none.
   const isLook = choice.value.view === "live";
@@ -41,7 +42,7 @@ export function actionsOf(subject: Subject): Action[] {
     if (name) {
       const { hide, allocators, raw_names } = choice.value;
       actions.push(
-        !hide.includes(name) && { name: "Hide in the flame graph", key: "h", hint: "Gives its part to its callers", run: () => choose({ view: "flame", hide: [...hide, name] }) },
+        !hide.includes(name) && { name: "Hide in the flame graph", key: "h", hint: "Gives its part to its callers", run: () => hideFunction(name) },
         !raw_names && !allocators.includes(name) && { name: "Treat as allocator", hint: "It only passes memory on: name rows after its callers", run: () => treatAsAllocator(name) },
       );
     }
@@ -51,6 +52,15 @@ export function actionsOf(subject: Subject): Action[] {
         has("timeline") && { name: "Show its timeline", begins: !has("blocks"), hint: "A filter: the timeline and every view follow it", run: () => addFilter(narrow) },
       );
     }
+  }
+  if (isLook && name) {
+    const isFlame = choice.value.compared === "flame";
+    actions.push(
+      { name: "Find in the list", hint: "Searches the rows for this name", run: () => choose({ compared: "table", search: name }) },
+      { name: "Find in the flame graph", hint: "Searches the flame graph for this name", run: () => choose({ compared: "flame", search: name }) },
+      (isFlame || choice.value.by !== "function") && { name: "Group by function", hint: "The list of functions, and this one in it", run: () => choose({ compared: "table", by: "function", search: name }) },
+      (isFlame || choice.value.by !== "site") && { name: "Group by site", hint: "The list of call stacks with this function", run: () => choose({ compared: "table", by: "site", search: name }) },
+    );
   }
   const { frame } = subject;
   if (frame && hasSource(frame) && !isLook) actions.push({ name: "Source", key: "s", begins: true, hint: "The lines of its file, and what they hold", run: () => openSource(frame) });
@@ -112,6 +122,11 @@ export function MoreButton({ subject, style }: { subject: Subject; style?: { [na
     <button type="button" class="more" tabIndex={-1} aria-label={`Actions for ${shown(subject.name)}`} aria-haspopup="menu" title="Actions (right click, Shift+F10)" style={style}
       onPointerDown={(event) => event.preventDefault()} onClick={(event) => { event.stopPropagation(); openMenuAt(subject, event.currentTarget); }} />
   );
+}
+
+/** A button with a menu of the files that a diagram can be saved as. */
+export function SaveMenu({ name, actions }: { name: string; actions: { name: string; run: () => void }[] }) {
+  return <button type="button" class="quiet" aria-haspopup="menu" title={`Save: ${name}`} onClick={(event) => openMenuAt({ name, actions, isOwn: true }, event.currentTarget)}>save…</button>;
 }
 
 export function ContextMenu() {

@@ -1,4 +1,4 @@
-// Rows of a long answer, a page at a time: the first comes with the answer, others when somebody scrolls to them.
+// Rows of a long answer, a page at a time: the first comes with the answer, others when the user scrolls to them.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useAnswer, type Answer, type Question } from "./answer";
 import { ask } from "./api";

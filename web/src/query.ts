@@ -1175,11 +1175,11 @@ export type RssCell = {
   live_bytes: number;
   /** The part of them that live blocks fill, from 0 to 1. */
   fullness: number;
-  /** Who keeps most of its resident pages in RAM: `site`, `several` (sites), `free` (nobody), `allocator`, or `absent` if none is resident. */
+  /** Who keeps most of its resident pages in RAM: `site`, `several` (sites), `free` (no owner), `allocator`, or `absent` if none is resident. */
   owner: string;
   /** How many pages that are. */
   owner_pages: number;
-  /** The resident pages that nobody keeps: they could be returned to the kernel. */
+  /** The resident pages that no block keeps: they could be returned to the kernel. */
   free_pages: number;
   /** For `site`: its index in `sites`. */
   site: number | null;

@@ -19,9 +19,9 @@ export function instantA(): Exclude<Instant, "end"> | null {
   return at === "end" || !has("timeline") ? null : at;
 }
 
-/** What was never freed is known at the end; A counts only where it was placed. */
+/** Leaks are judged before the program's tear-down, at whose end hardly anything is left; A counts only where it was placed. */
 export function instantOfLeaks(): Extra {
-  return choice.value.at === DEFAULT.at ? { at: null } : {};
+  return choice.value.at === DEFAULT.at ? { at: null, before_teardown: has("timeline") } : {};
 }
 
 /** How rows are to be named. */

@@ -35,22 +35,39 @@ export function pane(key: string, least: number, most: number, limit: () => numb
   return { size, least, most, resize };
 }
 
-const SIDE = pane("highwater-side", 200, 1200, () => innerWidth * 0.45);
+interface SidePane extends Pane {
+  /** The property of the style sheet that has its width. */
+  property: string;
+  /** How wide it is before the user resizes it, about. */
+  usual: number;
+}
+
+const SIDE: SidePane = { ...pane("highwater-side", 200, 1200, () => innerWidth * 0.45), property: "--side", usual: 400 };
+const SOURCE: SidePane = { ...pane("highwater-source", 240, 2000, () => innerWidth * 0.75), property: "--source-side", usual: 600 };
 
 /** Stands before a side panel. */
 export function Separator() {
+  return <SideSeparator of={SIDE} label="Width of the side panel" />;
+}
+
+/** Stands before the source. */
+export function SourceSeparator() {
+  return <SideSeparator of={SOURCE} label="Width of the source" />;
+}
+
+function SideSeparator({ of, label }: { of: SidePane; label: string }) {
   const element = useRef<HTMLDivElement>(null);
-  const now = SIDE.size.value;
+  const now = of.size.value;
   const box = () => element.current!.nextElementSibling!.getBoundingClientRect();
   useEffect(() => {
-    if (now !== null) document.documentElement.style.setProperty("--side", `${now}px`);
+    if (now !== null) document.documentElement.style.setProperty(of.property, `${now}px`);
   }, [now]);
   return (
-    <div class="separator" ref={element} role="separator" aria-orientation="vertical" aria-label="Width of the side panel" aria-valuemin={SIDE.least} aria-valuemax={SIDE.most} aria-valuenow={now ?? 400} tabIndex={0} title="Drag, or ← and →"
+    <div class="separator" ref={element} role="separator" aria-orientation="vertical" aria-label={label} aria-valuemin={of.least} aria-valuemax={of.most} aria-valuenow={now ?? of.usual} tabIndex={0} title="Drag, or ← and →"
       {...grips((event) => box().right - event.clientX, (key) => {
         const by = { ArrowLeft: STEP, ArrowRight: -STEP }[key];
-        return by === undefined ? null : (element.current?.nextElementSibling ? box().width : now ?? 400) + by;
-      }, SIDE)} />
+        return by === undefined ? null : (element.current?.nextElementSibling ? box().width : now ?? of.usual) + by;
+      }, of)} />
   );
 }
 

@@ -4,12 +4,14 @@ import type { Frame, LineFigures, SourceCode, SourceLine } from "./answers";
 import { useAnswer, type Question } from "./answer";
 import { post } from "./api";
 import { choice, choose } from "./choice";
-import { comparedSides } from "./compared";
+import { comparedSides, sampledSide, sideTitles } from "./compared";
 import * as estimate from "./estimate";
 import * as format from "./format";
+import { COPIED_FOR, copyText } from "./link";
 import { clean } from "./names";
 import { about, naming, question } from "./question";
 import { hasSavedText, saved } from "./saved";
+import { SourceSeparator } from "./separator";
 import { has, metric as shownMetric, source } from "./sources";
 import { StatusLine } from "./status";
 
@@ -37,7 +39,6 @@ export function SourceLink({ frame, own }: { frame: Place; own?: boolean }) {
   return <button type="button" class="source-link" data-own={own || undefined} aria-label={`Source: ${place}`} title={`${clean(frame.file ?? "")}\nShow the source${own ? " (s)" : ""}`} onClick={() => openSource(frame)}>{place}</button>;
 }
 
-const COPIED_FOR = 2000;
 const LINE_HEIGHT = 18;
 
 /** Views whose metric is chosen above them; elsewhere the panel shows what is live. */
@@ -96,13 +97,9 @@ export function SourcePanel() {
   const [opened, setOpened] = useState("");
   const copy = async () => {
     const text = `${data?.found ?? file}${line ? `:${line}` : ""}`;
-    try {
-      await navigator.clipboard.writeText(text);
-      setCopied(text);
-      window.setTimeout(() => setCopied(""), COPIED_FOR);
-    } catch {
-      window.prompt("The place:", text);
-    }
+    if (!(await copyText(text, "The place:"))) return;
+    setCopied(text);
+    window.setTimeout(() => setCopied(""), COPIED_FOR);
   };
   const openInEditor = () => {
     post("source/open", new URLSearchParams({ source: String(source.value?.id ?? 0), file, line: String(Math.max(1, line)) }))
@@ -117,9 +114,9 @@ export function SourcePanel() {
   const first = Math.max(0, Math.floor(scrolled.top / LINE_HEIGHT) - 4);
   const last = Math.min(count, first + Math.ceil(scrolled.height / LINE_HEIGHT) + 10);
   const shownLines = Array.from({ length: Math.max(0, last - first) }, (_, index) => first + index);
-  const unit = (value: number) => (data?.change ? estimate.signedBytes(value) : estimate.valued(value, metric));
+  const unit = (value: number) => (data?.change ? estimate.signedBytes(value, sampledSide()) : estimate.valued(value, metric));
   return (
-    <section class={`source-panel${answer.isOld ? " old" : ""}`} aria-label="Source code" onKeyDown={(event) => { if (event.key === "Escape") { close(); event.preventDefault(); event.stopPropagation(); } }}>
+    <><SourceSeparator /><section class={`source-panel${answer.isOld ? " old" : ""}`} aria-label="Source code" onKeyDown={(event) => { if (event.key === "Escape") { close(); event.preventDefault(); event.stopPropagation(); } }}>
       <h2 title={clean(data?.found ?? file)}><span class="source-name">{clean(format.shortPath(file))}{line > 0 && `:${line}`}</span> <button type="button" class="quiet" aria-label="Close the source" title="Esc" onClick={close}>×</button></h2>
       <div class="source-tools">
         <span class="switch" role="group" aria-label="Memory of a line">
@@ -132,11 +129,11 @@ export function SourcePanel() {
         {!saved && <button type="button" title={data?.has_editor ? undefined : "Needs an editor: start the viewer with --editor 'code -g {file}:{line}', or set HIGHWATER_EDITOR, VISUAL or EDITOR"} onClick={openInEditor}>Open in editor</button>}
       </div>
       {data && (
-        <p class="source-sum">{data.change ? "A → B" : format.isCount(metric) ? "allocations" : "memory"}: <b data-source-self={data.figures.self}>{unit(data.change ? data.change.self : data.figures.self)}</b> self, <b data-source-total={data.figures.total}>{unit(data.change ? data.change.total : data.figures.total)}</b> total
+        <p class="source-sum">{data.change ? sideTitles().join(" → ") : format.isCount(metric) ? "allocations" : "memory"}: <b data-source-self={data.figures.self}>{unit(data.change ? data.change.self : data.figures.self)}</b> self, <b data-source-total={data.figures.total}>{unit(data.change ? data.change.total : data.figures.total)}</b> total
           {data.found && data.found !== file && <small title={clean(data.found)}> · found at {clean(data.found)}</small>}</p>
       )}
-      {opened && <p class="told problem" role="status">{clean(opened)}</p>}
-      {data?.problem && <p class="told problem" role="status">{clean(data.problem.what)}</p>}
+      {opened && <p class="status-line problem" role="status">{clean(opened)}</p>}
+      {data?.problem && <p class="status-line problem" role="status">{clean(data.problem.what)}</p>}
       <StatusLine answer={answer} />
       {data && (
         <div class="source-lines" ref={body} tabIndex={0} role="region" aria-label={`Lines of ${clean(format.shortPath(file))}`} onScroll={(event) => setScrolled({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}>
@@ -151,7 +148,7 @@ export function SourcePanel() {
                   <div key={index} class={`source-line${number === line ? " chosen" : ""}`} data-line={number} data-value={each ? value : undefined} data-blocks={each ? blocks : undefined} aria-current={number === line ? "location" : undefined}
                     onClick={() => { if (!getSelection()?.toString()) choose({ source_file: `${file}:${number}` }, false); }}>
                     <span class={`numeric${value > 0 && data.change ? " grown" : value < 0 ? " shrunk" : ""}`}>{value !== 0 ? unit(value) : ""}</span>
-                    <span class="numeric blocks">{blocks !== 0 && has("counts") && !format.isCount(metric) ? (data.change ? estimate.signedCount(blocks) : estimate.count(blocks)) : ""}</span>
+                    <span class="numeric blocks">{blocks !== 0 && has("counts") && !format.isCount(metric) ? (data.change ? estimate.signedCount(blocks, sampledSide()) : estimate.count(blocks)) : ""}</span>
                     <span class="source-bar">{value !== 0 && <i style={{ width: `${(Math.abs(value) / most) * 100}%` }} />}</span>
                     <span class="numeric line-number">{number || "?"}</span>
                     <code>{texts ? lineText(texts[index]) : number ? "" : "line not known"}</code>
@@ -162,7 +159,7 @@ export function SourcePanel() {
           </div>
         </div>
       )}
-    </section>
+    </section></>
   );
 }
 

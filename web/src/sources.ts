@@ -21,10 +21,17 @@ export const fleetSource = computed<Source | null>(() => {
   return isLake(source.value) ? source.value : sources.value?.find(isLake) ?? null;
 });
 
-/** What a table can be grouped by: tasks only where the program names some. */
+/** What a table can be grouped by: tasks only where the program names some, types only where some are known. The chosen grouping stays in the list. */
 export function offeredGroupings(): readonly Grouping[] {
-  return GROUPINGS.filter((by) => by !== "task" || (source.value?.tasks?.length ?? 0) > 0 || choice.value.by === "task");
+  return GROUPINGS.filter((by) => choice.value.by === by || isKnown(by));
 }
+
+/** Whether a grouping tells rows of the chosen file apart. */
+export function isKnown(by: Grouping): boolean {
+  if (by === "task") return (source.value?.tasks?.length ?? 0) > 0;
+  return by !== "type" || has("types");
+}
+
 export const other = computed<Source | null>(() => {
   const { other: id, b } = choice.value;
   if (id !== null) return sources.value?.find((each) => each.id === id) ?? null;
@@ -115,7 +122,7 @@ function beginWith(view: "processes" | "fleet"): void {
 }
 
 /** Opens one of several processes, if it is not open yet. */
-export async function openSource(id: number): Promise<void> {
+export async function openRecording(id: number): Promise<void> {
   if (saved || sources.value?.some((each) => each.id === id)) return;
   const answer = await ask<Sources>("sources", new URLSearchParams({ open: String(id) }), AbortSignal.timeout(20_000));
   sources.value = answer.sources;

@@ -28,7 +28,7 @@ export function nameOf(frame?: Frame | null): string | null {
 
 const LIBRARY = /^\/rustc\/|\/rustlib\/src\/rust\/|^\/rust\/deps\/|\/include\/c\+\+\//;
 
-/** A language's own library: rarely what somebody looks for. */
+/** A language's own library: rarely what the user looks for. */
 export function isLibrary(frame: Frame): boolean {
   return LIBRARY.test(frame.file ?? "");
 }
@@ -58,16 +58,32 @@ export function TypeName({ name }: { name: string }) {
   return <span class={isUnknown ? "name faint" : "name"} title={isUnknown ? `${clean(name)}\n${UNKNOWN_TYPE}` : clean(name)}>{clean(name)}</span>;
 }
 
-/** For each of some rows of a list: its caller, or, where others that are called the same have that one, too, the first that none of them shares. */
-export function distinctCallers(rows: Pick<Row, "key" | "frame" | "stack">[]): string[] {
-  return rows.map((row) => {
-    const stack = row.stack ?? [];
-    const own = stack.findIndex((frame) => functionOf(frame) === functionOf(row.frame) && frame.line === row.frame?.line);
-    const shared = rows.filter((other) => other !== row && other.key === row.key).map((other) => sharedLength(stack, other.stack ?? []));
-    const place = Math.max(own + 1, ...shared);
-    if (own < 0 || place >= stack.length) return "";
-    return `${place > own + 1 ? "← … " : ""}← ${functionOf(stack[place])}`;
-  });
+type WithStack = Pick<Row, "key" | "frame" | "stack">;
+
+/** What tells a row of a list from others: its caller, or, where others that are called the same have that one, too, the first that none of them shares.
+    Computed for the rows that are asked for: a list may have thousands of one name. */
+export function distinctCallers<Named extends WithStack>(rows: Named[]): (row: Named) => string {
+  const byKey = new Map<string, Named[]>();
+  for (const row of rows) {
+    const same = byKey.get(row.key);
+    if (same) same.push(row);
+    else byKey.set(row.key, [row]);
+  }
+  const known = new Map<Named, string>();
+  return (row) => {
+    let text = known.get(row);
+    if (text === undefined) known.set(row, text = callerOf(row, byKey.get(row.key) ?? []));
+    return text;
+  };
+}
+
+function callerOf(row: WithStack, same: WithStack[]): string {
+  const stack = row.stack ?? [];
+  const own = stack.findIndex((frame) => functionOf(frame) === functionOf(row.frame) && frame.line === row.frame?.line);
+  if (own < 0) return "";
+  let place = own + 1;
+  for (const other of same) if (other !== row) place = Math.max(place, sharedLength(stack, other.stack ?? []));
+  return place >= stack.length ? "" : `${place > own + 1 ? "← … " : ""}← ${functionOf(stack[place])}`;
 }
 
 /** How many of their innermost frames two stacks share. */
@@ -78,12 +94,14 @@ function sharedLength(one: Frame[], other: Frame[]): number {
 
 /** A small menu in a line: each of them changes the choice. */
 export function FunctionActions({ name }: { name: string }) {
+  // The data of a saved page is of one choice; its menu has none of these either.
+  if (saved) return null;
   return (
     <span class="actions">
       <button type="button" onClick={() => choose({ view: "flame", focus: name })} title="Flame graph with callers above and callees below (f)">Focus</button>
       <button type="button" onClick={() => addFilter(`inside:equal:${name}`)} title="Only what is allocated inside this function (i)">Only inside</button>
       <button type="button" onClick={() => addFilter(`outside:equal:${name}`)} title="Only what is allocated outside of this function (o)">Not inside</button>
-      {!saved && !choice.value.raw_names && !choice.value.allocators.includes(name) && <button type="button" onClick={() => treatAsAllocator(name)} title="It only passes memory on: name rows after its callers">Treat as allocator</button>}
+      {!choice.value.raw_names && !choice.value.allocators.includes(name) && <button type="button" onClick={() => treatAsAllocator(name)} title="It only passes memory on: name rows after its callers">Treat as allocator</button>}
     </span>
   );
 }
@@ -94,7 +112,7 @@ export function Stack({ stack, site, named, plain }: { stack: Frame[]; site?: nu
   const own = stack.find((frame) => named && frame.function === named.function && frame.file === named.file && frame.line === named.line) ?? ownFrame(stack);
   return (
     <div class="stack">
-      {site !== null && site !== undefined && <p class="actions"><button type="button" onClick={() => addFilter(`site:${site}`)}>Only this site</button></p>}
+      {site !== null && site !== undefined && !saved && <p class="actions"><button type="button" onClick={() => addFilter(`site:${site}`)}>Only this site</button></p>}
       {foldedStack(stack).map((run, index) => (run.length >= LEAST_FOLDED && isLibrary(run[0])
         ? <details key={index}><summary>{format.count(run.length)} frames of the library, from {functionOf(run[0])}</summary><Frames frames={run} own={own} stack={stack} plain={plain} /></details>
         : <Frames key={index} frames={run} own={own} stack={stack} plain={plain} />))}
@@ -126,7 +144,7 @@ function Frames({ frames, own, stack, plain }: { frames: Frame[]; own?: Frame; s
   return (
     <ol>
       {frames.map((frame, index) => (
-        <li key={index} class={isLibrary(frame) ? "library" : ""} {...(plain ? {} : menuHandlers(() => subjectOfFrame(frame, stack)))}>
+        <li key={index} class={isLibrary(frame) ? "library" : ""} {...menuHandlers(() => subjectOfFrame(frame, stack))}>
           {nameOf(frame) && !plain
             ? <button type="button" class="frame" title={`${wholeName(frame)}\nFocus the flame graph on this function`} onClick={() => choose({ view: "flame", focus: nameOf(frame)! })}>{functionOf(frame)}</button>
             : <code title={wholeName(frame)}>{functionOf(frame)}</code>}

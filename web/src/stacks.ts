@@ -1,5 +1,5 @@
 // The stacks of an answer are a table (docs/api.md, "Stacks"): each call is in it once, and rows have numbers. A row's list of frames is made when it is
-// looked at, and kept by nobody: those of a deep recursion are gigabytes together.
+// looked at, and not kept: those of a deep recursion are gigabytes together.
 import type { Frame } from "./answers";
 
 /** `stacks[number]` is the number of the caller's stack, null for the outermost call, and the place of the frame. */

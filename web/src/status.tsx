@@ -15,12 +15,12 @@ const PATIENCE = 1000;
 
 export function StatusLine({ answer }: { answer: Answer<unknown> }) {
   const { waiting, problem, data } = answer;
-  if (serverGone.value && data !== null) return <p class="told" role="status">The server has ended: this is the last state.</p>;
+  if (serverGone.value && data !== null) return <p class="status-line" role="status">The server has ended: this is the last state.</p>;
   // Without an answer nothing is known, and that is not the same as nothing being there.
-  if (serverGone.value && (problem !== null || waiting)) return <p class="told problem" role="status">Not known: the server does not answer.</p>;
+  if (serverGone.value && (problem !== null || waiting)) return <p class="status-line problem" role="status">Not known: the server does not answer.</p>;
   // The top of the page already says what is wrong with a file.
   if (problem !== null && !serverGone.value && !source.value?.problem) {
-    return <p class="told problem" role="status">{problem}{answer.again && <> <button type="button" class="quiet" onClick={answer.again}>Ask again</button></>}</p>;
+    return <p class="status-line problem" role="status">{problem}{answer.again && <> <button type="button" class="quiet" onClick={answer.again}>Ask again</button></>}</p>;
   }
   return waiting ? <Waiting answer={answer} /> : null;
 }
@@ -33,7 +33,7 @@ function Waiting({ answer }: { answer: Answer<unknown> }) {
     return () => clearTimeout(timer);
   }, []);
   return (
-    <p class="told waiting" role="status">
+    <p class="status-line waiting" role="status">
       <progress max={1} value={progress ? progress.part : undefined} />
       <span>{words(answer)}</span>
       {isLong && cancel && <button type="button" class="quiet" onClick={cancel} title={data === null ? "Stop waiting for it" : "Stop waiting for it; what is shown stays"}>Cancel</button>}

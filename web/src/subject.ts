@@ -14,6 +14,8 @@ export interface Subject {
   filter?: string | null;
   /** What can be done with it alone. */
   actions?: { name: string; key?: string; run: () => void }[];
+  /** There are no other actions: it is no part of the recording, but of the page. */
+  isOwn?: boolean;
 }
 
 /** A site, or a row with a stack. */

@@ -1,8 +1,8 @@
 // A table of any length: only the rows on the screen exist. Rows may still be on their way; `need` asks for those that are looked at.
-import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as format from "./format";
+import { isPrinting } from "./printing";
 import { isMenuKey, isRightClick, MoreButton, openMenu, openMenuAt } from "./menu";
 import type { Subject } from "./subject";
 
@@ -39,13 +39,14 @@ interface Props<Row> {
 /** The most rows that are printed. */
 const MOST_PRINTED = 2000;
 
-/** Whether the page is being printed: paper does not scroll, so it has all rows that are there. */
-const isPrinting = signal(false);
-addEventListener("beforeprint", () => (isPrinting.value = true));
-addEventListener("afterprint", () => (isPrinting.value = false));
-
 /** No browser has elements higher than some ten million pixels. Longer tables scroll in proportion. */
 const HIGHEST = 8_000_000;
+
+/** The width that columns need at least. A narrower table scrolls sideways, and its head with it. */
+function leastWidth<Row>(columns: Column<Row>[]): string {
+  const sum = columns.reduce((all, { width }) => all + Number(/(\d+)px/.exec(width)?.[1] ?? 0), 0);
+  return `calc(${sum + 24}px + ${columns.length - 1} * var(--column-gap))`;
+}
 
 /** How many rows can be printed: the first ones, up to one that has not been asked for. */
 function printedRows<Row>(count: number, row: (index: number) => Row | undefined): number {
@@ -57,6 +58,7 @@ function printedRows<Row>(count: number, row: (index: number) => Row | undefined
 export function Table<Row>(props: Props<Row>) {
   const { columns, count, rowHeight = 24 } = props;
   const body = useRef<HTMLDivElement>(null);
+  const head = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 0 });
   const [active, setActive] = useState(-1);
   const [hovered, setHovered] = useState(-1);
@@ -88,6 +90,7 @@ export function Table<Row>(props: Props<Row>) {
   });
 
   const template = columns.map((column) => column.width).join(" ");
+  const minWidth = leastWidth(columns);
   const move = (index: number) => {
     const wanted = Math.max(0, Math.min(count - 1, index));
     const row = props.row(wanted);
@@ -123,7 +126,7 @@ export function Table<Row>(props: Props<Row>) {
   const more = subjectAt(withMore);
   return (
     <div class="table" role="grid" aria-label={props.label} aria-rowcount={count + 1}>
-      <div class="table-head" role="row" style={{ gridTemplateColumns: template }}>
+      <div class="table-head" ref={head}><div class="table-columns" role="row" style={{ gridTemplateColumns: template, minWidth }}>
         {columns.map((column) => {
           const sorted = props.sort === column.name;
           const direction = sorted ? (props.order === "asc" ? "ascending" : "descending") : undefined;
@@ -135,10 +138,10 @@ export function Table<Row>(props: Props<Row>) {
             </div>
           );
         })}
-      </div>
-      <div class="table-body" role="rowgroup" ref={body} tabIndex={0} aria-label={`${props.label}: rows`} onKeyDown={keys} onPointerLeave={() => setHovered(-1)} onScroll={(event) => setView({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}>
+      </div></div>
+      <div class="table-body" role="rowgroup" ref={body} tabIndex={0} aria-label={`${props.label}: rows`} onKeyDown={keys} onPointerLeave={() => setHovered(-1)} onScroll={(event) => { head.current!.scrollLeft = event.currentTarget.scrollLeft; setView({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight }); }}>
         {count === 0 && <div role="row"><div role="gridcell" class="nothing">{props.empty ?? "Nothing matches."}</div></div>}
-        <div style={printed === null ? { height: `${height}px`, position: "relative" } : {}}>
+        <div style={printed === null ? { height: `${height}px`, position: "relative", minWidth } : {}}>
           <div style={{ transform: `translateY(${offset}px)` }}>
             {indices.map((index) => {
               const row = props.row(index);

@@ -1,13 +1,15 @@
 // Light, dark, and a palette for colour-blind eyes. What is drawn on canvas takes its colours from the same style sheet as everything else.
 import { computed, effect, signal } from "@preact/signals";
 import { choice } from "./choice";
+import { isPrinting } from "./printing";
 import { GAUGE_COLOURS } from "./timeline/gauges";
 
 const darkMachine = matchMedia("(prefers-color-scheme: dark)");
 const machineIsDark = signal(darkMachine.matches);
 darkMachine.addEventListener("change", () => (machineIsDark.value = darkMachine.matches));
 
-export const dark = computed(() => (choice.value.theme ? choice.value.theme === "dark" : machineIsDark.value));
+/** Paper is white: canvases are drawn again in light colours before they are printed. */
+export const dark = computed(() => !isPrinting.value && (choice.value.theme ? choice.value.theme === "dark" : machineIsDark.value));
 export const safe = computed(() => choice.value.palette === "safe");
 
 export interface Colours {
@@ -56,7 +58,7 @@ export function wearTheme(): void {
   });
 }
 
-/** Hues of packages: of one kin in the usual palette; those of Okabe and Ito, which everybody can tell apart, in the safe one. */
+/** Hues of packages: of one kin in the usual palette; those of Okabe and Ito, which colour-blind eyes can tell apart, in the safe one. */
 const HUES = [12, 28, 42, 58, 90, 140, 175, 200, 225, 265, 310, 340];
 const SAFE: [number, number, number][] = [[230, 159, 0], [86, 180, 233], [0, 158, 115], [240, 228, 66], [0, 114, 178], [213, 94, 0], [204, 121, 167]];
 

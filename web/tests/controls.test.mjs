@@ -1,8 +1,8 @@
 // Menus, searches, matches and files that the page makes: what they do, and that their figures are those of the command line.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { copyFileSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { api, bytes, choiceOf, count, go, json, page, recording, rows, settled, viewer } from "./support.mjs";
+import { api, bytes, choiceOf, count, go, json, page, picture, recording, rows, settled, viewer } from "./support.mjs";
 
 const file = recording("service.hw");
 const view = await viewer([file, recording("hostile.hw")]);
@@ -12,7 +12,7 @@ test("a row has a menu: by right click, by keys, and by its button; Escape retur
   const opened = await page(view, "view=table&metric=peak&by=site");
   await opened.locator(".table-row").nth(1).click({ button: "right" });
   assert.deepEqual(await items(opened), ["Focus", "Only inside", "Not inside", "Only this site", "Not this site", "Hide in the flame graph", "Treat as allocator", "Show its blocks", "Show its timeline", "Source", "Copy name", "Copy stack"]);
-  if (process.env.PICTURES) await opened.screenshot({ path: `${process.env.PICTURES}/view-menu.png` });
+  await picture(opened, "menu", { keepsFocus: true });
   await opened.keyboard.press("Escape");
   assert.equal(await opened.locator("[role=menu]").count(), 0);
 
@@ -175,4 +175,100 @@ test("the table is saved as CSV, with all rows and exact figures", async () => {
   const values = lines.slice(1).map((line) => Number(line.replace(/"[^"]*"/, "").split(",")[1])).filter((value) => value > 0);
   assert.deepEqual(values.sort((a, b) => b - a), live.sort((a, b) => b - a));
   await opened.done();
+});
+
+test("a narrow table scrolls sideways, and its head with it", async () => {
+  const opened = await page(view, "view=table&metric=temporary&by=function", { viewport: { width: 640, height: 700 } });
+  const places = () => opened.evaluate(() => [".table-columns [role=columnheader]", ".table-row [role=gridcell]"].map((selector) => [...document.querySelectorAll(selector)].slice(0, 5).map((each) => Math.round(each.getBoundingClientRect().left))));
+  const [head, cells] = await places();
+  assert.deepEqual(head, cells);
+  const scrolled = await opened.$eval(".table-body", (body) => { body.scrollLeft = 90; return body.scrollLeft; });
+  assert.ok(scrolled > 0, "the columns need more than 640 pixels");
+  await opened.waitForFunction((left) => document.querySelector(".table-head").scrollLeft === left, scrolled);
+  const [headThen, cellsThen] = await places();
+  assert.deepEqual(headThen, cellsThen);
+  assert.equal(headThen[1], head[1] - scrolled);
+  await opened.done();
+});
+
+test("on paper everything is drawn in the colours of paper", async () => {
+  const pictures = [];
+  for (const colorScheme of ["light", "dark"]) {
+    const opened = await page(view, "view=flame&metric=peak", { colorScheme });
+    await opened.mouse.move(2, 2);
+    const canvases = () => opened.$$eval("canvas", (all) => all.map((canvas) => canvas.toDataURL()));
+    const before = await canvases();
+    assert.ok(before.length >= 3, "a flame graph, the curves and the rates");
+    await opened.evaluate(async () => { dispatchEvent(new Event("beforeprint")); await Promise.resolve(); });
+    pictures.push(await canvases());
+    await opened.evaluate(() => dispatchEvent(new Event("afterprint")));
+    await settled(opened);
+    assert.deepEqual(await canvases(), before, `${colorScheme}: after it`);
+    await opened.done();
+  }
+  assert.deepEqual(pictures[1], pictures[0]);
+});
+
+test("a function is hidden once, however often that is asked for", async () => {
+  const opened = await page(view, "view=flame&metric=peak");
+  await opened.locator(".flame-canvas").focus();
+  await opened.keyboard.press("ArrowDown");
+  await opened.keyboard.press("ArrowDown");
+  // The second one may come before the answer to the first.
+  await opened.evaluate(() => { for (let times = 0; times < 2; times += 1) document.querySelector(".flame-canvas").dispatchEvent(new KeyboardEvent("keydown", { key: "h", bubbles: true })); });
+  await settled(opened);
+  const hidden = choiceOf(opened).getAll("hide");
+  assert.equal(hidden.length, 1, hidden.join());
+  await opened.done();
+});
+
+test("the timeline is saved as CSV and as a picture, its bands with their names", async () => {
+  const opened = await page(view);
+  const saved = async (name) => {
+    await opened.locator(".timeline").getByRole("button", { name: "save…" }).click();
+    const [download] = await Promise.all([opened.waitForEvent("download"), opened.getByRole("menuitem", { name }).click()]);
+    return [download.suggestedFilename(), readFileSync(await download.path(), "utf8")];
+  };
+  const [name, plain] = await saved("Save as CSV");
+  assert.match(name, /^service-.*timeline\.csv$/);
+  const lines = plain.trim().split("\r\n").map((line) => line.split(","));
+  const column = (title) => lines.slice(1).map((cells) => Number(cells[lines[0].indexOf(title)]));
+  const { totals } = json("report", file, "--top", "0");
+  assert.equal(Math.max(...column("live_bytes_high")), totals.peak_bytes);
+  assert.equal(column("live_bytes_last").at(-1), totals.live_bytes);
+  await go(opened, "stack=function");
+  const bands = await api(view, "bands?source=0&by=function&top=8&points=600");
+  const [, stacked] = await saved("Save as CSV");
+  const titles = stacked.split("\r\n")[0];
+  for (const { key } of bands.bands) assert.ok(titles.includes(key.replaceAll('"', '""')), `${key} in ${titles}`);
+  const [picture, svg] = await saved(/picture/);
+  assert.match(picture, /^service-.*timeline-by-function\.svg$/);
+  const drawn = await opened.evaluate((text) => {
+    const parsed = new DOMParser().parseFromString(text, "image/svg+xml");
+    return { isBroken: parsed.querySelector("parsererror") !== null, paths: [...parsed.querySelectorAll("path title")].length, texts: parsed.documentElement.textContent };
+  }, svg);
+  assert.equal(drawn.isBroken, false);
+  assert.ok(drawn.paths >= bands.bands.length + 1);
+  await opened.done();
+});
+
+test("the head of a wide window has room for a long name", async () => {
+  const long = recording(`a-recording-with-a-name-that-takes-more-than-three-hundred-pixels.hw`);
+  copyFileSync(file, long);
+  const opened = await page(await viewer([long]), "", { viewport: { width: 1600, height: 900 } });
+  assert.ok(await opened.$eval(".header .source", (name) => name.scrollWidth <= name.clientWidth));
+  await opened.done();
+});
+
+test("a tall window has longer lists", async () => {
+  const shown = async (height) => {
+    const opened = await page(view, "view=overview&at=peak", { viewport: { width: 2560, height } });
+    const rows = await opened.locator(".top").first().locator("li").evaluateAll((all) => all.filter((each) => each.getClientRects().length).length);
+    await opened.done();
+    return rows;
+  };
+  const { sites } = json("report", file, "--at", "peak", "--top", "0");
+  const most = sites.filter((site) => site.live_bytes > 0).length;
+  assert.equal(await shown(1440), Math.min(24, most));
+  assert.equal(await shown(900), Math.min(8, most));
 });

@@ -110,13 +110,13 @@ test("go tool pprof reads a profile of what is shown: metric, window, instant an
     [`view=flame&at=${to}&filter=inside:contains:Index::add`, { inuse_objects: inside[1], inuse_space: inside[0] }],
   ]) {
     await go(opened, fragment);
-    const { name, path } = await downloaded(opened, opened.getByRole("link", { name: "pprof" }));
+    const { name, path } = await downloaded(opened, opened.getByRole("button", { name: "pprof" }));
     assert.match(name, /^service-[a-z-]+\.pb\.gz$/);
     assert.deepEqual(sums(path), expected, fragment);
   }
   // What a reader of the profile sees: the functions with their figures, and what they are of.
   await go(opened, "view=flame&at=peak&filter=inside:contains:Index");
-  const { path } = await downloaded(opened, opened.getByRole("link", { name: "pprof" }));
+  const { path } = await downloaded(opened, opened.getByRole("button", { name: "pprof" }));
   assert.match(pprof("-top", path), /service::Index::add/);
   assert.match(pprof("-comments", path), /metric: live at \d+ ns\n[^]*filter: inside:contains:Index/);
   await opened.done();
@@ -124,12 +124,12 @@ test("go tool pprof reads a profile of what is shown: metric, window, instant an
 
 test("a profile of samples, and one of hostile names, are read as well", async () => {
   const opened = await page(view, "source=1&view=flame&metric=allocated");
-  const { path } = await downloaded(opened, opened.getByRole("link", { name: "pprof" }));
+  const { path } = await downloaded(opened, opened.getByRole("button", { name: "pprof" }));
   const { rows } = await api(view, "rows?source=1&metric=allocated&limit=10000");
   assert.equal(sums(path).alloc_space, rows.reduce((sum, row) => sum + row.value, 0));
   assert.match(pprof("-comments", path), /estimated from samples, one about every 4096 bytes/);
   await go(opened, "source=4&view=flame&metric=allocated");
-  const hostile = await downloaded(opened, opened.getByRole("link", { name: "pprof" }));
+  const hostile = await downloaded(opened, opened.getByRole("button", { name: "pprof" }));
   assert.equal(hostile.name, "hostile-allocated.pb.gz");
   assert.equal(sums(hostile.path).alloc_space, 4096 + 1024 + 64);
   await opened.done();

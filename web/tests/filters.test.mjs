@@ -73,7 +73,7 @@ test("filters combine, turn into their opposite, and hold for every view", async
     await opened.getByRole("tab", { name }).click();
     await settled(opened);
     assert.equal(await opened.locator(".chip").count(), 2, name);
-    assert.equal(await opened.locator(".told.problem").count(), 0, name);
+    assert.equal(await opened.locator(".status-line.problem").count(), 0, name);
   }
   await opened.getByRole("tab", { name: "Flame graph" }).click();
   await settled(opened);
@@ -92,10 +92,10 @@ test("filters combine, turn into their opposite, and hold for every view", async
 
 test("a filter that makes no sense is told, and the page goes on", async () => {
   const opened = await page(view, "view=table&filter=inside:regex:(((");
-  assert.ok((await opened.locator(".told.problem").first().textContent()).length > 10);
+  assert.ok((await opened.locator(".status-line.problem").first().textContent()).length > 10);
   await opened.locator(".chip-remove").click();
   await settled(opened);
-  assert.equal(await opened.locator(".told.problem").count(), 0);
+  assert.equal(await opened.locator(".status-line.problem").count(), 0);
   await opened.done();
 });
 
@@ -224,6 +224,15 @@ test("what cannot be a filter is told where it is typed, and Escape closes it", 
   await opened.getByLabel("Least", { exact: true }).fill("many");
   await opened.getByRole("button", { name: "Add", exact: true }).click();
   assert.match(await form.getByRole("alert").textContent(), /'many' cannot be read/);
+  // An expression of the browser that the server does not know, and one that is none anywhere.
+  await opened.getByLabel("What", { exact: true }).selectOption("inside");
+  await opened.getByLabel("How", { exact: true }).selectOption("regex");
+  for (const [wrong, why] of [["(", /not a regular expression/], ["(?=ahead)x", /not a regular expression: look-around/]]) {
+    await opened.getByLabel("Function", { exact: true }).fill(wrong);
+    await opened.getByRole("button", { name: "Add", exact: true }).click();
+    await form.getByRole("alert").filter({ hasText: why }).waitFor();
+    assert.equal(choiceOf(opened).getAll("filter").length, 0);
+  }
   await opened.keyboard.press("Escape");
   assert.equal(await form.count(), 0);
   assert.equal(await opened.evaluate(() => document.activeElement.id), "add-filter");

@@ -180,7 +180,7 @@ test("labels narrow everything, and names stay names", async () => {
   await settled(opened);
   assert.equal((await figures(opened))["fleet-latest"], counted.by_slot[last]);
   await go(opened, "view=fleet&where=zone%3D1");
-  assert.match(await opened.locator(".told.problem").first().textContent(), /no label 'zone'/);
+  assert.match(await opened.locator(".status-line.problem").first().textContent(), /no label 'zone'/);
 });
 
 test("a row has a menu, a table is searched and sorted", async () => {
@@ -234,7 +234,7 @@ test("a saved page has the fleet, and says what it does not have", async () => {
   await go(own, "view=fleet&fleet=leaks");
   assert.match((await rows(own)).flat().join(" "), /Session::open/);
   await go(own, "view=fleet&fleet=growth");
-  assert.match(await own.locator(".told.problem").first().textContent(), /not in this saved page/);
+  assert.match(await own.locator(".status-line.problem").first().textContent(), /not in this saved page/);
   await own.done();
 });
 
@@ -260,12 +260,12 @@ test("a question that takes long says so, and can be cancelled", async () => {
   await shown.evaluate(() => { location.hash = "view=fleet&fleet=leaks"; });
   const cancel = shown.getByRole("button", { name: "Cancel", exact: true });
   await cancel.waitFor();
-  assert.ok((await shown.locator(".told.waiting progress").count()) > 0);
+  assert.ok((await shown.locator(".status-line.waiting progress").count()) > 0);
   const child = readFileSync(started, "utf8").trim();
   assert.ok(existsSync(`/proc/${child}`));
   await cancel.click();
   await settled(shown);
-  assert.match(await shown.locator(".told.problem").textContent(), /cancelled/);
+  assert.match(await shown.locator(".status-line.problem").textContent(), /cancelled/);
   await until("the engine is ended", () => !existsSync(`/proc/${child}`));
   // The diagram has its own answer, which stays.
   assert.equal((await figures(shown))["fleet-peak"], counted.by_slot[counted.burst]);

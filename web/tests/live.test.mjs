@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, afterEach, test } from "node:test";
 import { faults } from "./faults.mjs";
@@ -48,6 +49,9 @@ test("a live process ticks, is taken a snapshot of, and compared with the last o
   assert.match(await row.locator(".spark").textContent(), /^≤ [\d.]+ [KM]iBin \d+s|m/);
   assert.match(await row.locator("[role=gridcell]").nth(6).textContent(), /^\d+s|^\d+m/);
 
+  await row.click({ button: "right" });
+  assert.deepEqual(await opened.$$eval("[role=menuitem]", (all) => all.map((each) => each.firstChild.textContent)), ["Watch", "Snapshot now", "Copy name"]);
+  await opened.keyboard.press("Escape");
   await row.getByRole("button", { name: "Snapshot now" }).click();
   await opened.locator("[data-figure=live_bytes]").waitFor();
   await settled(opened);
@@ -115,6 +119,17 @@ test("a watched process shows its timeline and which sites grow; the figures are
     assert.equal(cells[index][2], bytes(row.live_bytes));
     assert.equal(cells[index][0], row.growth_bytes === 0 ? "0 B" : `${row.growth_bytes > 0 ? "+" : "−"}${bytes(row.growth_bytes)}`);
   });
+  // What can be done with a row: the list and the flame graph of the process know it.
+  await opened.locator(".watch .table-row").first().click({ button: "right" });
+  const offered = await opened.$$eval("[role=menuitem]", (all) => all.map((each) => each.firstChild.textContent));
+  for (const name of ["Find in the list", "Find in the flame graph", "Group by site", "Copy name"]) assert.ok(offered.includes(name), offered.join());
+  await opened.getByRole("menuitem", { name: "Find in the list" }).click();
+  await until("the search of the menu", async () => (await opened.getByRole("searchbox").inputValue()) === answer.rows[0].key);
+  await opened.getByRole("searchbox").fill("");
+  await until("all rows again", async () => (await opened.locator(".watch .table-row").count()) > 3);
+  await settled(opened);
+  const [csv] = await Promise.all([opened.waitForEvent("download"), opened.getByRole("button", { name: "CSV" }).click()]);
+  assert.equal(readFileSync(await csv.path(), "utf8").trim().split("\r\n").length, answer.rows.length + 1);
   // Searched and sorted by the server, and what is found added up.
   await opened.getByRole("searchbox").fill("/Session::o.en/");
   await until("the search", async () => (await opened.locator(".watch .table-row").count()) === 1);

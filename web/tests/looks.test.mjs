@@ -6,7 +6,7 @@ const view = await viewer([recording("service.hw")]);
 const paper = (opened) => opened.evaluate(() => getComputedStyle(document.body).backgroundColor);
 const brightness = (colour) => colour.match(/\d+/g).slice(0, 3).reduce((sum, each) => sum + Number(each), 0) / 3;
 
-test("dark where the machine is dark, and where somebody wants it", async () => {
+test("dark where the machine is dark, and where the user wants it", async () => {
   const machine = await page(view, "", { colorScheme: "dark" });
   assert.ok(brightness(await paper(machine)) < 60);
   await machine.getByRole("button", { name: /light/ }).click();

@@ -1,7 +1,7 @@
 // Several processes on one page: the tree, the total, each process at the same instant, the same figures as the command line, a saved page, and many processes.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -178,6 +178,38 @@ test("a process opens at the same instant, and the back button returns", async (
   const linked = await page(view, "view=table&source=4");
   assert.match(await linked.locator(".header").textContent(), /ld/);
   await linked.done();
+});
+
+test("a process has a menu, and the table and the diagram are saved as files", async () => {
+  await go(opened, "view=processes");
+  const items = () => opened.$$eval("[role=menuitem]", (all) => all.map((each) => each.firstChild.textContent));
+  await opened.locator(".table-row").nth(2).click({ button: "right" });
+  assert.deepEqual(await items(), ["Open", "Open at its peak", "Put the instant at its peak", "Copy command", "Copy name"]);
+  await opened.getByRole("menuitem", { name: "Open", exact: true }).click();
+  await until("it is open", async () => /cc1plus/.test(await opened.locator(".header").textContent()));
+  await go(opened, "view=processes");
+  const saved = async (act) => {
+    const [download] = await Promise.all([opened.waitForEvent("download"), act()]);
+    return [download.suggestedFilename(), readFileSync(await download.path(), "utf8")];
+  };
+  const [, table] = await saved(() => opened.getByRole("button", { name: "CSV" }).click());
+  const lines = table.trim().split("\r\n").map((line) => line.split(","));
+  assert.deepEqual(lines.slice(1).map((cells) => [cells[0], Number(cells[lines[0].indexOf("peak_bytes")])]), tree.processes.map((process) => [process.name, process.peak_bytes]));
+  const menu = opened.locator(".stacked-totals").getByRole("button", { name: "save…" });
+  await menu.click();
+  const [name, total] = await saved(() => opened.getByRole("menuitem", { name: "Save as CSV" }).click());
+  assert.equal(name, "processes-total.csv");
+  const bins = total.trim().split("\r\n").slice(1).map((line) => line.split(",").map(Number));
+  // Its parts add up to the total of each bin.
+  for (const [, all, , ...parts] of bins) assert.equal(parts.reduce((sum, part) => sum + part, 0), all);
+  await menu.click();
+  const [picture, svg] = await saved(() => opened.getByRole("menuitem", { name: /picture/ }).click());
+  assert.equal(picture, "processes-total.svg");
+  const drawn = await opened.evaluate((text) => {
+    const parsed = new DOMParser().parseFromString(text, "image/svg+xml");
+    return { isBroken: parsed.querySelector("parsererror") !== null, colours: [...parsed.querySelectorAll("path")].map((path) => path.getAttribute("fill")).filter((fill) => /^rgb/.test(fill ?? "")).length, text: parsed.documentElement.textContent };
+  }, svg);
+  assert.ok(!drawn.isBroken && drawn.colours >= 5 && /cc1plus 12/.test(drawn.text), JSON.stringify(drawn));
 });
 
 test("it fits narrow and wide windows", async () => {

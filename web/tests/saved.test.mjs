@@ -3,7 +3,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { bytes, choiceOf, coloursOf, dragTimeline, figures, folder, go, highwater, json, page, recording, rows, settled, viewer } from "./support.mjs";
+import { api, bytes, choiceOf, coloursOf, dragTimeline, figures, folder, go, highwater, json, page, recording, rows, settled, viewer } from "./support.mjs";
 
 const file = recording("service.hw");
 const place = folder();
@@ -72,7 +72,9 @@ test("a page saved by the command has every metric, rows, leaks, and says what i
   await settled(offline);
   assert.ok((await rows(offline)).every((row) => /Session::open/.test(row.join(" "))));
   await go(offline, "view=leaks");
-  assert.equal((await rows(offline))[0][1], bytes(json("leaks", file).sites[0].live_bytes));
+  const { before_teardown_ns: judged } = await api(await viewer([file]), "headline?source=0");
+  assert.match(await offline.locator(".tools small").first().textContent(), /before the program's tear-down/);
+  assert.equal((await rows(offline))[0][1], bytes(json("leaks", file, "--at", `${judged}ns`).sites[0].live_bytes));
   await go(offline, "view=growth");
   const grown = json("growth", file).sites[0];
   assert.ok((await rows(offline)).some((row) => row[1] === bytes(grown.live_bytes)), grown.key);
@@ -132,7 +134,7 @@ test("a saved page has several instants, and A comes to rest at one of them", as
   // What a page has only of the instant at which it was saved says so.
   await offline.getByRole("tab", { name: "Blocks" }).click();
   await settled(offline);
-  assert.match(await offline.locator(".told.problem").first().textContent(), /only of the instant at which it was saved/);
+  assert.match(await offline.locator(".status-line.problem").first().textContent(), /only of the instant at which it was saved/);
   // What does not depend on the instant is there.
   await offline.getByRole("tab", { name: "Flame graph" }).click();
   await offline.locator("#metric").selectOption("allocated");

@@ -133,6 +133,31 @@ test("a stack's frame, and the flame graph, lead to the source; a file that is n
   await tab.done();
 });
 
+test("the source is resized, and stands below the view in a narrow window", async () => {
+  const wide = await page(view, `view=table&source_file=${encodeURIComponent(`${file}:8`)}`);
+  const width = async () => Math.round((await wide.locator(".source-panel").boundingBox()).width);
+  const before = await width();
+  const separator = wide.getByRole("separator", { name: "Width of the source" });
+  await separator.focus();
+  await wide.keyboard.press("ArrowRight");
+  await wide.waitForFunction((old) => Math.round(document.querySelector(".source-panel").getBoundingClientRect().width) === old - 20, before);
+  const box = await separator.boundingBox();
+  await wide.mouse.move(box.x + 3, box.y + 40);
+  await wide.mouse.down();
+  await wide.mouse.move(box.x - 97, box.y + 40, { steps: 3 });
+  await wide.mouse.up();
+  assert.ok((await width()) > before);
+  await wide.done();
+
+  const narrow = await page(view, `view=table&source_file=${encodeURIComponent(`${file}:8`)}`, { viewport: { width: 640, height: 700 } });
+  const [panel, shown] = await Promise.all([narrow.locator(".source-panel").boundingBox(), narrow.locator("main.view").boundingBox()]);
+  assert.ok(panel.x === 0 && panel.width === 640 && panel.y >= shown.y + shown.height - 1 && panel.y + panel.height <= 700, JSON.stringify([panel, shown]));
+  assert.ok(shown.height > 100, "the view is still there");
+  assert.equal(await narrow.evaluate(() => document.documentElement.scrollWidth), 640);
+  await narrow.locator(".source-line.chosen").waitFor();
+  await narrow.done();
+});
+
 test("the flame graph splits a function by line, and its sums stay exact", async () => {
   const merged = await api(view, "tree?least=0");
   const split = await api(view, "tree?least=0&split=line");

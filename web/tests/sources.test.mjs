@@ -1,7 +1,8 @@
 // What is no recording: object logs with their types, memory images with their objects.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { bytes, coloursOf, count, go, json, page, picture, recording, rows, settled, viewer } from "./support.mjs";
+import { bytes, choiceOf, coloursOf, count, go, json, page, picture, recording, rows, settled, viewer } from "./support.mjs";
 
 test("an object log has its types, and whether it can be believed", async () => {
   const file = recording("objects.log");
@@ -73,6 +74,22 @@ test("an image is a treemap by what is kept, objects are looked at, and two imag
   await opened.keyboard.press("Escape");
   await settled(opened);
   assert.match(await opened.locator(".picked").textContent(), /By shape/);
+  // A shape is found in the picture and in the lists; it has a menu, as an object has.
+  const shape = heap.shapes[0].shape;
+  const before = await opened.$eval(".treemap canvas", (canvas) => canvas.toDataURL());
+  await opened.locator(".shapes button").first().click();
+  await settled(opened);
+  assert.equal(choiceOf(opened).get("search"), shape);
+  assert.notEqual(await opened.$eval(".treemap canvas", (canvas) => canvas.toDataURL()), before);
+  const items = () => opened.$$eval("[role=menuitem]", (all) => all.map((each) => each.firstChild.textContent));
+  await opened.locator(".shapes li").first().click({ button: "right" });
+  assert.ok((await items()).includes("Find in the picture") && (await items()).includes("Copy name"));
+  await opened.keyboard.press("Escape");
+  await opened.locator(".shapes button").first().click();
+  await settled(opened);
+  assert.equal(choiceOf(opened).get("search"), null);
+  const [saved] = await Promise.all([opened.waitForEvent("download"), opened.getByRole("button", { name: "CSV" }).click()]);
+  assert.equal(readFileSync(await saved.path(), "utf8").trim().split("\r\n").length, heap.shapes.length + 1);
   const largest = heap.largest[0].address;
   await go(opened, `view=image&pick=${largest}`);
   await picture(opened, "image");
@@ -94,5 +111,14 @@ test("a canister's snapshot is a folder, and its regions of stable memory have o
   assert.equal(rows.length, stable.regions.length);
   assert.equal(rows[0], `${bytes(stable.regions[0].reserved_bytes)} users.data region ${stable.regions[0].id}`);
   assert.ok(rows.some((row) => row.includes("nothing leads to it any more")), rows.join("; "));
+  await opened.done();
+});
+
+test("an image fits into a narrow window", async () => {
+  const opened = await page(await viewer([recording("ledger-2.img")]), "view=image", { viewport: { width: 640, height: 700 } });
+  assert.equal(await opened.evaluate(() => document.documentElement.scrollWidth), 640);
+  const [picture, side] = await Promise.all([opened.locator(".treemap canvas").boundingBox(), opened.locator(".picked").boundingBox()]);
+  assert.ok(picture.width > 500 && picture.height > 80, JSON.stringify(picture));
+  assert.ok(side.width <= 640 && side.y >= picture.y + picture.height - 1, JSON.stringify([picture, side]));
   await opened.done();
 });

@@ -29,7 +29,7 @@ after(async () => {
 
 /** `highwater view` on these files. `stop` ends it, and so does the end of the tests. */
 export async function viewer(files, { options = [], environment = {} } = {}) {
-  // By their names alone, as somebody in their folder would.
+  // By their names alone, as a user in their folder would.
   const names = files.map((file) => (file.startsWith(`${RECORDINGS}/`) ? file.slice(RECORDINGS.length + 1) : file));
   const child = spawn(HIGHWATER, ["view", "--no-open", ...options, ...names], { cwd: RECORDINGS, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...environment } });
   const address = await new Promise((resolve, reject) => {
@@ -177,11 +177,11 @@ export function folder() {
   return made;
 }
 
-/** A picture for the documentation, if they are to be made. */
-export async function picture(page, name) {
+/** A picture for the documentation, if they are to be made. `keepsFocus`: of a menu, which the focus keeps open. */
+export async function picture(page, name, { keepsFocus = false } = {}) {
   if (!process.env.PICTURES) return;
   await page.mouse.move(2, 718);
-  await page.evaluate(() => document.activeElement?.blur());
+  if (!keepsFocus) await page.evaluate(() => document.activeElement?.blur());
   await settled(page);
   await page.screenshot({ path: join(process.env.PICTURES, `view-${name}.png`) });
 }

@@ -203,7 +203,7 @@ test("a deep recursion is shown in all views, and an answer over its limit is to
   assert.match(error.what, /more than 262,144 frames.*stacks=table/);
   await opened.route(/\/api\/1\/rows/, (route) => route.fulfill({ status: 507, contentType: "text/plain", body: `${error.what}\n` }));
   await go(opened, "view=table&by=module");
-  assert.match(await opened.locator(".told.problem").first().textContent(), /more than 262,144 frames/);
+  assert.match(await opened.locator(".status-line.problem").first().textContent(), /more than 262,144 frames/);
   await opened.done();
 });
 
@@ -223,7 +223,7 @@ test("a file that is removed while it is open is told, and the others go on", as
   await opened.done();
 });
 
-test("a question that nobody waits for any more is given up", async () => {
+test("a question whose answer is no longer needed is aborted", async () => {
   const view = await viewer([recording("service.hw")]);
   const opened = await page(view);
   // A server that never answers this one.
@@ -238,7 +238,7 @@ test("a question that nobody waits for any more is given up", async () => {
     };
   });
   await opened.keyboard.press("2");
-  await opened.locator(".flame-view .told progress").waitFor();
+  await opened.locator(".flame-view .status-line progress").waitFor();
   await opened.waitForFunction(() => window.asked === 1);
   assert.equal(await opened.evaluate(() => window.given), 0);
   await opened.keyboard.press("3");

@@ -140,6 +140,20 @@ test("the table has rows by everything, in any order, and tells callers and call
   await opened.done();
 });
 
+test("temporary allocations have their part of all allocations, and the bytes of these", async () => {
+  const opened = await page(view, "view=table&metric=temporary&by=site");
+  const heads = await opened.locator(".table-head [role=columnheader]").allTextContents();
+  const [part, allocated] = ["Of its own", "Allocated"].map((title) => heads.indexOf(title));
+  assert.ok(part > 0 && allocated > 0, heads.join());
+  const { sites } = json("report", file, "--metric", "temporary", "--top", "0");
+  const shown = await rows(opened);
+  const [first] = sites;
+  assert.equal(shown[0][part], `${((first.temporary_allocations / (first.allocations + first.reallocations)) * 100).toFixed(1)}%`);
+  assert.equal(shown[0][allocated], bytes(first.allocated_bytes));
+  assert.match(await opened.locator(".metrics").textContent(), /Unit of the timeline/);
+  await opened.done();
+});
+
 test("blocks are listed with all that is known of them, and a drag over a histogram filters", async () => {
   const opened = await page(view, "view=blocks&at=peak&measure=blocks");
   await picture(opened, "blocks");
@@ -185,7 +199,7 @@ test("sites are ranked by steady growth, each with its curve", async () => {
 });
 
 test("what is live at the end is listed as the command lists it", async () => {
-  const opened = await page(view, "view=leaks");
+  const opened = await page(view, "view=leaks&at=end");
   const shown = await rows(opened);
   const expected = json("leaks", file);
   assert.equal(shown[0][1], bytes(expected.sites[0].live_bytes));
@@ -196,6 +210,9 @@ test("what is live at the end is listed as the command lists it", async () => {
   await opened.locator(".table-row").first().click();
   await settled(opened);
   assert.match(await opened.locator(".picked").textContent(), /the oldest has lived/);
+  await go(opened, "view=leaks");
+  await opened.locator(".table-row").first().click();
+  await settled(opened);
   await picture(opened, "leaks");
   await opened.done();
 });

@@ -13,7 +13,7 @@ use crate::tree_stacks::TreeStacks;
 use highwater_formats::json::{FrameAnswer, StackTableAnswer};
 use highwater_model::diff::{Delta, pair_rows};
 use highwater_model::groups::{Addend, GroupBy, GroupKey, Row};
-use highwater_model::{Catalog, Naming, StackId};
+use highwater_model::{ByteSum, Catalog, Naming, StackId};
 use highwater_store::history::Work;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -246,7 +246,7 @@ fn change_answer(delta: &Delta<Amount>, catalogs: [&Catalog; 2], naming: &Naming
     }
 }
 
-/// A flame graph of both sides: a node is as wide as the larger side of each of its stacks, and has the values of both.
+/// A flame graph of both sides: a node is as wide as the larger side of each of its stacks, and has the values of both, in bytes or in blocks.
 fn both_trees(
     measured: [&Measured; 2],
     catalogs: [&Catalog; 2],
@@ -256,9 +256,11 @@ fn both_trees(
 ) -> Result<TreeAnswer, QueryError> {
     let side = |at: usize| (catalogs[at], sites(measured[at]).map(|(stack, row)| (GroupKey::Site(stack), row.amount)));
     let mut stacks = pair_rows([side(0), side(1)])?;
+    let held = |amount: Amount| if options.in_blocks { ByteSum::whole(amount.blocks) } else { amount.sum };
+    let sides_of = |delta: &Delta<Amount>| delta.amounts().map(held);
     stacks.sort_by_key(|delta| {
-        let [old, new] = delta.amounts();
-        Reverse(old.value.max(new.value))
+        let [old, new] = sides_of(delta);
+        Reverse(old.max(new))
     });
     let mut tree = FrameTree::new("all");
     // Two instants of one history have one trie, which names the sites of one side at a time.
@@ -272,10 +274,10 @@ fn both_trees(
         let Some((GroupKey::Site(stack), _)) = [&delta.before, &delta.after][first] else { continue };
         let [old, new] = delta.amounts();
         let weighed = Weighed {
-            value: old.sum.max(new.sum),
+            value: held(old).max(held(new)),
             blocks: old.blocks.max(new.blocks),
             samples: 0,
-            sides: [old.sum, new.sum],
+            sides: sides_of(&delta),
         };
         let side = second_side.as_mut().filter(|_| first == 1).unwrap_or(&mut first_side);
         side.add_down(&mut tree, *stack, weighed);

@@ -50,6 +50,9 @@ impl CompiledFilter {
                     }),
                 ),
                 BlockTest::Site(site) => (0..catalog.stacks.nodes().len() as u32).map(|stack| stack == *site).collect(),
+                BlockTest::Sites(sites) => {
+                    (0..catalog.stacks.nodes().len() as u32).map(|stack| sites.binary_search(&stack).is_ok()).collect()
+                }
                 BlockTest::Type(name) if !catalog.has_named_types() => stacks_of_type(catalog, naming, name),
                 BlockTest::Type(name) => {
                     let is_it = catalog.tags().iter().map(|tag| catalog.strings.get(tag.type_name) == name);

@@ -129,6 +129,8 @@ pub enum BlockTest {
     Text(Regex),
     /// Has this stack.
     Site(u32),
+    /// Has one of these stacks, in ascending order: what a site of another source is called here.
+    Sites(Vec<u32>),
 }
 
 /// One filter.
@@ -224,8 +226,13 @@ impl Filter {
 
     /// True if the stack alone decides whether a block passes.
     pub fn is_about_stacks(&self) -> bool {
-        use BlockTest::{File, Inside, Line, Module, Site, Text};
-        matches!(self.test, Module(_) | File(_) | Line(_) | Inside(_) | Text(_) | Site(_))
+        use BlockTest::{File, Inside, Line, Module, Site, Sites, Text};
+        matches!(self.test, Module(_) | File(_) | Line(_) | Inside(_) | Text(_) | Site(_) | Sites(_))
+    }
+
+    /// The same filter with another test: it is negated as this one, and has its text.
+    pub(crate) fn testing(&self, test: BlockTest) -> Self {
+        Self { test, ..self.clone() }
     }
 
     /// True if the filter needs to know when a block died.

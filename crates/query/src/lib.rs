@@ -58,6 +58,7 @@ mod filter;
 mod filtered;
 #[cfg(test)]
 mod fixture;
+mod foreign_filters;
 mod frame_tree;
 mod grouping;
 mod growth;
@@ -107,6 +108,7 @@ pub use error::{NoMetric, QueryError};
 pub use figures::{FigureMap, RowAnswer};
 pub use filter::{BlockTest, Filter, NameTest, NumberRange, parse_bytes};
 pub use filtered::filtered_snapshot;
+pub use foreign_filters::foreign_filters;
 pub use growth::{GrowthAnswer, GrowthOptions, GrowthSite, growth};
 pub use headline::{HeadlineAnswer, HeadlineFunction, HeadlineSite, SteadyGrowth, headline, judged_before_teardown};
 pub use highwater_formats::json::{FrameAnswer, StackTableAnswer};

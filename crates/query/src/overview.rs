@@ -16,7 +16,7 @@ use highwater_store::history::{History, Moment, WindowFigures, Work};
 use serde::Serialize;
 
 /// The number of rows of each list.
-const ROWS: usize = 8;
+const ROWS: usize = 24;
 /// The metrics that are measured. All but the last have a list.
 const METRICS: [Metric; 6] =
     [Metric::Live, Metric::Peak, Metric::Allocated, Metric::Temporary, Metric::Leaked, Metric::Freed];

@@ -73,6 +73,7 @@ fn endpoint(name: &str) -> Option<Endpoint> {
         "sources" => Endpoint::Whole(|api, request, work| endpoints::sources::answer(request, &api.sources, work)),
         "processes" => Endpoint::InLinesOfAll(endpoints::processes::all),
         "processes/held" => Endpoint::InLinesOfAll(endpoints::processes::held),
+        "filters" => Endpoint::Whole(|_, request, _| endpoints::checked_filters(request)),
         "timeline" => Endpoint::InLines(endpoints::timeline),
         "bands" => Endpoint::InLines(endpoints::bands),
         "peak" => Endpoint::InLines(endpoints::peak),

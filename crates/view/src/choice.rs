@@ -3,7 +3,7 @@
 use crate::http::request::Request;
 use crate::sources::{Loaded, Sources};
 use highwater_model::{AllocatorName, Naming, Nanos, When, Window};
-use highwater_query::{Filter, Metric, Query, QueryError, learned_wrappers, moment, time_of};
+use highwater_query::{Filter, Metric, Query, QueryError, foreign_filters, learned_wrappers, moment, time_of};
 use highwater_store::history::{History, Moment};
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl RequestChoice {
         let loaded = sources.get(source)?.loaded()?;
         let history = Arc::clone(&loaded.history);
         let window = window_of(request, &history)?;
-        let filters = filters_of(request)?;
+        let filters = foreign_filters_of(request, source, &history, sources)?;
         let at = match request.parameter("at") {
             None | Some("") => history.moment_at(window.to),
             Some(text) => named_moment(&history, window, text)?,
@@ -74,6 +74,26 @@ pub fn filters_of(request: &Request) -> Result<Vec<Filter>, QueryError> {
         return Err(QueryError::Bad(format!("there are {} filters; the limit is {MOST_FILTERS}", texts.len())));
     }
     texts.into_iter().map(str::parse).collect()
+}
+
+/// The filters of a request about a source. `filters_of=` names the source whose sites and threads they name, if it is another one.
+fn foreign_filters_of(
+    request: &Request,
+    source: usize,
+    history: &History,
+    sources: &Sources,
+) -> Result<Vec<Filter>, QueryError> {
+    let filters = filters_of(request)?;
+    match request.parameter("filters_of") {
+        None | Some("") => Ok(filters),
+        Some(text) => {
+            let of = text.parse().map_err(|_| QueryError::Bad(format!("filters_of '{text}' is no number")))?;
+            if of == source || filters.is_empty() {
+                return Ok(filters);
+            }
+            foreign_filters(&filters, sources.get(of)?.loaded()?.history.catalog(), history.catalog())
+        }
+    }
 }
 
 /// How the rows of an answer are named: `allocator=` names functions that only pass memory on, `raw_names=1` leaves names as they are.

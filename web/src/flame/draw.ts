@@ -3,9 +3,12 @@ import type { Colours } from "../theme";
 import { firstBehind, type Layout } from "./layout";
 
 export const ROW = 18;
-const NARROW = 0.5;
+/** Rectangles narrower than this are not drawn one by one. */
+export const NARROW = 0.5;
 const FONT = "11px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
 const LETTER = 6.62;
+/** The least width of a rectangle that has its name in it. */
+export const LEAST_NAMED = 26;
 
 export interface Picture {
   layout: Layout;
@@ -31,6 +34,17 @@ export interface Picture {
 export const FADED = 0.35;
 /** Names stay readable. */
 const FADED_TEXT = 0.6;
+
+/** The width of a rectangle without the gap to the next one. */
+export function shownWidth(wide: number): number {
+  return Math.max(NARROW, wide - (wide > 3 ? 1 : 0.25));
+}
+
+/** What of a name fits into a rectangle. */
+export function fittingName(name: string, wide: number): string {
+  const letters = Math.floor((wide - 7) / LETTER);
+  return name.length > letters ? `${name.slice(0, Math.max(1, letters - 1))}…` : name;
+}
 
 export function draw(context: CanvasRenderingContext2D, picture: Picture, width: number, height: number, theme: Colours): number {
   const { layout, left, right, matches } = picture;
@@ -64,19 +78,17 @@ export function draw(context: CanvasRenderingContext2D, picture: Picture, width:
       const isFaded = (matches !== null && !found) || (node !== picture.zoomed && row < layout.depth[picture.zoomed]);
       context.globalAlpha = isFaded ? FADED : 1;
       context.fillStyle = found ? theme.match : picture.colour(node);
-      context.fillRect(x, y, Math.max(0.5, wide - (wide > 3 ? 1 : 0.25)), ROW - 1);
+      context.fillRect(x, y, shownWidth(wide), ROW - 1);
       context.globalAlpha = 1;
       if (node === picture.hovered || node === picture.selected) {
         context.strokeStyle = node === picture.selected ? theme.selected : theme.ink;
         context.lineWidth = node === picture.selected ? 2 : 1;
         context.strokeRect(x + 1, y + 1, Math.max(1, wide - 3), ROW - 3);
       }
-      if (wide > 26) {
-        const letters = Math.floor((wide - 7) / LETTER);
-        const text = picture.label(node);
+      if (wide > LEAST_NAMED) {
         context.fillStyle = theme.ink;
         context.globalAlpha = isFaded ? FADED_TEXT : 1;
-        context.fillText(text.length > letters ? `${text.slice(0, Math.max(1, letters - 1))}…` : text, x + 3, y + ROW / 2, wide - 6);
+        context.fillText(fittingName(picture.label(node), wide), x + 3, y + ROW / 2, wide - 6);
         context.globalAlpha = 1;
       }
       drawn += 1;

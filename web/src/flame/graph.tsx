@@ -41,7 +41,7 @@ interface Props {
   search: string;
   label: string;
   tip: (node: Node) => ComponentChildren;
-  /** What is told about the selected or hovered node, and what can be done with it. */
+  /** What the bar says about the selected or hovered node, and what can be done with it. */
   details: (node: Node | null, matched: number | null) => ComponentChildren;
   /** Filled with what the tools above the graph can do with it. */
   control?: { current: FlameControl | null };

@@ -1,11 +1,9 @@
 // What a flame graph shows, as an SVG: the same rectangles and texts as on the canvas, with whole names as titles.
 import { clean } from "../names";
 import type { Colours } from "../theme";
-import { FADED, ROW, type Picture } from "./draw";
+import { FADED, fittingName, LEAST_NAMED, NARROW, ROW, shownWidth, type Picture } from "./draw";
 import { firstBehind } from "./layout";
 
-const NARROW = 0.5;
-const LETTER = 6.62;
 
 /** A recording's text, which may contain anything, as text of an SVG. */
 export function escaped(text: string): string {
@@ -28,10 +26,9 @@ export function svgOf(pictures: Picture[], width: number, height: number, theme:
         const isFound = matches?.(node) ?? false;
         const isFaded = (matches !== null && !isFound) || row < layout.depth[picture.zoomed];
         const label = picture.label(node);
-        const letters = Math.floor((wide - 7) / LETTER);
-        const text = label.length > letters ? `${label.slice(0, Math.max(1, letters - 1))}…` : label;
-        parts.push(`<g><title>${escaped(label)}</title><rect x="${x.toFixed(2)}" y="${y}" width="${Math.max(NARROW, wide - (wide > 3 ? 1 : 0.25)).toFixed(2)}" height="${ROW - 1}" fill="${escaped(isFound ? theme.match : picture.colour(node))}"${isFaded ? ` fill-opacity="${FADED}"` : ""}/>${
-          wide > 26 ? `<text x="${(x + 3).toFixed(2)}" y="${y + ROW - 5}">${escaped(text)}</text>` : ""}</g>`);
+        const text = fittingName(label, wide);
+        parts.push(`<g><title>${escaped(label)}</title><rect x="${x.toFixed(2)}" y="${y}" width="${shownWidth(wide).toFixed(2)}" height="${ROW - 1}" fill="${escaped(isFound ? theme.match : picture.colour(node))}"${isFaded ? ` fill-opacity="${FADED}"` : ""}/>${
+          wide > LEAST_NAMED ? `<text x="${(x + 3).toFixed(2)}" y="${y + ROW - 5}">${escaped(text)}</text>` : ""}</g>`);
       }
     }
   }

@@ -20,7 +20,7 @@ export function FleetChart({ whole, shown }: { whole: FleetTimeline; shown: Flee
   const slot = chosenSlot(shown);
   const at = shown.slots.indexOf(slot);
   const parts = {
-    label: "Live memory of the fleet", slider: "Instant of the fleet", of: "all processes", count: shown.values, openTitle: `Only this ${shown.by}`,
+    label: "Live memory of the fleet", fileName: "fleet", slider: "Instant of the fleet", of: "all processes", count: shown.values, openTitle: `Only this ${shown.by}`,
     names: new Map(shown.bands.map(({ value }, id) => [id, { name: shownValue(value), detail: "" }])),
     // Without the year; within one day, without the date.
     instant: (time: number) => format.utc(time, 60).slice(whole.last_slot - whole.first_slot < 86_400 ? 11 : 5),

@@ -89,4 +89,4 @@ export interface OwnSnapshot {
 export const ms = (ns: number): number => ns / 1e6;
 
 /** "~" before an estimate. */
-export const about = (isEstimate: boolean): string => (isEstimate ? "~" : "");
+export const signOf = (isEstimate: boolean): string => (isEstimate ? "~" : "");

@@ -1,8 +1,9 @@
 // The timeline of a live process: live bytes and the resident set, as the collector keeps them, with marks for looks and snapshots.
+import { lastAtMost } from "../bins";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as format from "../format";
-import { about, ms, type LiveTimeline } from "./answers";
+import { signOf, ms, type LiveTimeline } from "./answers";
 import { Marks, type Mark } from "./marks";
 
 const HEIGHT = 168;
@@ -51,11 +52,11 @@ export function LiveChart({ timeline, until, marks, chosen, onChoose, children }
   const runs = runsOf(timeline, end);
   const isEstimate = timeline.is_estimate.some(Boolean);
   const most = Math.max(0, ...timeline.live_bytes.high);
-  const bin = pointed === null ? -1 : binAt(timeline, start + ((pointed - LEFT) / (width - LEFT - RIGHT)) * (end - start));
+  const bin = pointed === null ? -1 : lastAtMost(timeline.from_unix_ns, start + ((pointed - LEFT) / (width - LEFT - RIGHT)) * (end - start));
   const shownMarks = marks.filter((mark) => mark.at >= start && mark.at <= end);
   return (
     <div class="live-chart" ref={element} onPointerMove={(event) => setPointed(event.clientX - element.current!.getBoundingClientRect().left)} onPointerLeave={() => setPointed(null)}>
-      <svg width={width} height={HEIGHT} role="img" aria-label={`Live bytes from ${format.timeOfDay(ms(start))} to ${format.timeOfDay(ms(end))}: at most ${about(isEstimate)}${format.bytes(most)}, ${about(timeline.is_estimate.at(-1) ?? false)}${format.bytes(timeline.live_bytes.last.at(-1) ?? 0)} at the end`}>
+      <svg width={width} height={HEIGHT} role="img" aria-label={`Live bytes from ${format.timeOfDay(ms(start))} to ${format.timeOfDay(ms(end))}: at most ${signOf(isEstimate)}${format.bytes(most)}, ${signOf(timeline.is_estimate.at(-1) ?? false)}${format.bytes(timeline.live_bytes.last.at(-1) ?? 0)} at the end`}>
         {stepsOf(highest).map((bytes) => <g key={bytes} class="grid"><line x1={LEFT} x2={width - RIGHT} y1={scale.y(bytes)} y2={scale.y(bytes)} /><text x={LEFT - 6} y={scale.y(bytes) + 4} text-anchor="end">{format.bytes(bytes)}</text></g>)}
         {timesOf(start, end, width).map(({ at, text }) => <g key={at} class="grid"><line x1={scale.x(at)} x2={scale.x(at)} y1={TOP} y2={HEIGHT - BOTTOM} /><text x={scale.x(at)} y={HEIGHT - 5} text-anchor="middle">{text}</text></g>)}
         {runs.map((run) => <path key={run.first} class="envelope" d={areaOf(timeline, run, scale)} />)}
@@ -73,7 +74,7 @@ export function LiveChart({ timeline, until, marks, chosen, onChoose, children }
 /** What a bin says. */
 function readingOf(timeline: LiveTimeline, bin: number): string {
   const { low, high, last } = timeline.live_bytes;
-  const approx = about(timeline.is_estimate[bin]);
+  const approx = signOf(timeline.is_estimate[bin]);
   const span = low[bin] === high[bin] ? "" : ` (${approx}${format.bytes(low[bin])} – ${approx}${format.bytes(high[bin])})`;
   const parts = [`${format.timeOfDay(ms(timeline.to_unix_ns[bin]))}: ${approx}${format.bytes(last[bin])} live${span}`, `${approx}${format.count(timeline.live_blocks.last[bin])} blocks`];
   if (timeline.rss_bytes.last[bin]) parts.push(`RSS ${format.bytes(timeline.rss_bytes.last[bin])}`);
@@ -125,18 +126,6 @@ function areaOf(timeline: LiveTimeline, run: Run, scale: Scale): string {
   const zero = scale.y(0).toFixed(1);
   const left = scale.x(timeline.from_unix_ns[run.first]).toFixed(1);
   return `M${left},${zero}L${pointsOf(timeline.live_bytes.high, timeline, run, scale).join("L")}L${scale.x(run.end).toFixed(1)},${zero}Z`;
-}
-
-/** The bin of a time: the last one that begins before it. */
-function binAt(timeline: LiveTimeline, ns: number): number {
-  let low = 0;
-  let high = timeline.from_unix_ns.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (timeline.from_unix_ns[middle] <= ns) low = middle + 1;
-    else high = middle;
-  }
-  return low - 1;
 }
 
 /** Up to four round amounts. */

@@ -5,7 +5,7 @@ import { FlameGraph, type FlameControl, type Node, type Part } from "../flame/gr
 import { Matches, SaveSvg } from "../flame/tools";
 import * as format from "../format";
 import { clean, shown } from "../names";
-import { about, type LiveTree } from "./answers";
+import { signOf, type LiveTree } from "./answers";
 
 /** The functions from the root to the node that fills the width: their places in the tree change from look to look, their names do not. */
 type Zoom = string[];
@@ -18,9 +18,9 @@ export function LiveFlame({ tree, isGrowth }: { tree: LiveTree; isGrowth: boolea
   const [match, setMatch] = useState({ place: -1, count: 0 });
   const isEstimate = tree.now_look.is_estimate;
   const line = ({ tree: of, layout, node }: Node): string => {
-    if (!isGrowth) return `${about(isEstimate)}${format.bytes(of.node_value[node])} · ${format.percent(layout.width[node] / Math.max(1, layout.total))} · ${about(isEstimate)}${format.plural(of.node_blocks[node], "block")}`;
+    if (!isGrowth) return `${signOf(isEstimate)}${format.bytes(of.node_value[node])} · ${format.percent(layout.width[node] / Math.max(1, layout.total))} · ${signOf(isEstimate)}${format.plural(of.node_blocks[node], "block")}`;
     const [before, after] = [of.node_before?.[node] ?? 0, of.node_after?.[node] ?? 0];
-    return `${about(isEstimate)}${format.signed(format.bytes(after - before), after - before)} · ${about(isEstimate)}${format.bytes(before)} → ${about(isEstimate)}${format.bytes(after)}`;
+    return `${signOf(isEstimate)}${format.signed(format.bytes(after - before), after - before)} · ${signOf(isEstimate)}${format.bytes(before)} → ${signOf(isEstimate)}${format.bytes(after)}`;
   };
   return (
     <>
@@ -33,7 +33,7 @@ export function LiveFlame({ tree, isGrowth }: { tree: LiveTree; isGrowth: boolea
       <FlameGraph parts={parts} blocks={false} compared={isGrowth} zoomed={pathOfNames(tree, zoom)} onZoom={(path) => setZoom(namesOfPath(tree, path))} search={search} label="Flame graph of the process: arrows walk, Enter zooms, Escape zooms out"
         control={control} onMatch={(place, count) => setMatch((now) => (now.place === place && now.count === count ? now : { place, count }))} title="live"
         tip={(each) => <><b>{clean(each.name)}</b><span>{line(each)}</span></>}
-        details={(each) => (each ? <><span class="details-name" title={clean(each.name)}>{shown(each.name)}</span><span>{line(each)}</span></> : <span>{isGrowth ? "As wide as the larger of before and now." : `${about(isEstimate)}${format.bytes(tree.node_value[0] ?? 0)} in all.`} Open a look to filter and focus.</span>)} />
+        details={(each) => (each ? <><span class="details-name" title={clean(each.name)}>{shown(each.name)}</span><span>{line(each)}</span></> : <span>{isGrowth ? "As wide as the larger of before and now." : `${signOf(isEstimate)}${format.bytes(tree.node_value[0] ?? 0)} in all.`} Open a look to filter and focus.</span>)} />
     </>
   );
 }

@@ -10,7 +10,7 @@ export interface Followed<T> {
   problem: string | null;
 }
 
-/** Whether nobody looks at the page: then nothing is asked. */
+/** Whether the page is hidden: then nothing is asked. */
 const isHidden = () => document.hidden;
 
 /** Asks every `every` milliseconds, and at once when the question changes. Null, or 0: not again. */

@@ -24,11 +24,11 @@ export function useLooks(process: string, every: number, hasEnded: boolean): Wat
       setState({ process, known, problem: null });
       return known;
     } catch (error) {
-      if (!signal?.aborted) told(error);
+      if (!signal?.aborted) showProblem(error);
       return null;
     }
   };
-  const told = (error: unknown) => {
+  const showProblem = (error: unknown) => {
     // With the server gone the page says so at the top.
     const line = error instanceof Failure && error.gone ? null : error instanceof Error ? error.message : String(error);
     setState((now) => ({ ...now, problem: line }));
@@ -36,7 +36,7 @@ export function useLooks(process: string, every: number, hasEnded: boolean): Wat
   useEffect(() => {
     const abort = new AbortController();
     let timer = 0;
-    // The server is told again each time: it may have been started anew, and watches a few processes only.
+    // Asked again each time: the server may have been started anew, and watches a few processes only.
     const again = async () => {
       await take("live/watch", every);
       if (!abort.signal.aborted) timer = window.setTimeout(again, every * 1000);

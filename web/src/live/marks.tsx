@@ -4,7 +4,7 @@ import { useActions } from "../actions";
 import * as format from "../format";
 import { clean } from "../names";
 import { StatusLine } from "../status";
-import { about, ms, type Look, type OwnSnapshot } from "./answers";
+import { signOf, ms, type Look, type OwnSnapshot } from "./answers";
 import { compare, open, type Opened } from "./opening";
 
 export interface Mark {
@@ -17,13 +17,13 @@ export interface Mark {
 }
 
 export function markOfLook(process: string, look: Look): Mark {
-  const approx = about(look.is_estimate);
+  const approx = signOf(look.is_estimate);
   const title = `Look of ${format.timeOfDay(look.at_unix_ms)}: ${approx}${format.bytes(look.live_bytes)} in ${approx}${format.plural(look.live_blocks, "block")}`;
   return { id: `look ${look.number}`, at: look.at_unix_ms * 1e6, title, isOwn: false, opened: { kind: "look", process, number: look.number } };
 }
 
 export function markOfOwn(own: OwnSnapshot): Mark {
-  const approx = about(own.is_estimate);
+  const approx = signOf(own.is_estimate);
   const title = `“${clean(own.name)}” of ${format.timeOfDay(ms(own.taken_unix_ns))}: ${approx}${format.bytes(own.live_bytes)} in ${approx}${format.plural(own.live_blocks, "block")}`;
   return { id: `own ${own.id}`, at: own.taken_unix_ns, title, isOwn: true, opened: { kind: "own", id: own.id } };
 }

@@ -3,11 +3,13 @@ import { useState } from "preact/hooks";
 import type { Source } from "../answers";
 import type { Act } from "../actions";
 import { choose } from "../choice";
+import { SaveCsv, type CsvColumns } from "../csv";
 import * as format from "../format";
 import { clean } from "../names";
 import { sources } from "../sources";
+import type { Subject } from "../subject";
 import { Table, type Column } from "../table";
-import { about, ms, type Live, type LiveTimeline, type Process } from "./answers";
+import { signOf, ms, type Live, type LiveTimeline, type Process } from "./answers";
 import { compare, open, type Opened } from "./opening";
 import { Spark } from "./spark";
 import { fitting } from "./width";
@@ -19,12 +21,17 @@ export function snapshotsOf(pid: number | null): Source[] {
 
 const lastRss = (timeline: LiveTimeline | null): number => timeline?.rss_bytes.last.at(-1) ?? 0;
 
-const live = (process: Process) => <b>{about(process.is_estimate)}{format.bytes(process.live_bytes)}</b>;
-const blocks = (process: Process) => `${about(process.is_estimate)}${format.count(process.live_blocks)}`;
+const live = (process: Process) => <b>{signOf(process.is_estimate)}{format.bytes(process.live_bytes)}</b>;
+const blocks = (process: Process) => `${signOf(process.is_estimate)}${format.count(process.live_blocks)}`;
 
 function nameColumn<Row extends Process>(): Column<Row> {
   return { name: "name", title: "Name", width: "minmax(90px, 180px)", cell: (process) => <span class="name" title={clean(process.name)}>{clean(process.name)}</span> };
 }
+
+const CSV: CsvColumns<Process> = {
+  pid: (process) => process.pid, name: (process) => process.name, live_bytes: (process) => process.live_bytes, live_blocks: (process) => process.live_blocks, rss_bytes: (process) => lastRss(process.timeline) || null,
+  since_unix_ns: (process) => process.since_unix_ns, exited_unix_ns: (process) => process.exited_unix_ns, mode: (process) => process.mode,
+};
 
 const watch = (process: Process) => choose({ process: process.key });
 
@@ -74,17 +81,31 @@ export function Processes({ live: known, act, isBusy }: { live: Live; act: Act; 
     running[0], nameColumn(),
     { name: "problem", title: "Why", width: "minmax(200px, 1fr)", cell: (process) => <span class="name" title={clean(process.problem ?? "")}>{clean(process.problem ?? "")}</span> },
   ];
+  const subject = (process: Process): Subject => {
+    const last = snapshotsOf(process.pid)[0];
+    const fresh: Opened = { kind: "new", process: process.key };
+    const hasEnded = process.exited_unix_ns !== null;
+    return {
+      name: process.name,
+      actions: [
+        { name: hasEnded ? "Timeline" : "Watch", run: () => watch(process) },
+        ...(isBusy ? [] : [{ name: hasEnded ? "Last state" : "Snapshot now", run: () => doing(process.key, (signal) => open(fresh, signal)) }]),
+        ...(last && !isBusy && !hasEnded ? [{ name: "Snapshot now, and compare", run: () => doing(process.key, (signal) => compare({ kind: "source", id: last.id }, fresh, signal)) }] : []),
+      ],
+    };
+  };
   const estimate = known.processes.some((each) => each.is_estimate);
   return (
     <>
       <div class="tools">
-        {known.collector && <small class="in-all" title={`Of the collector at ${clean(known.collector)}`}>{format.plural(known.processes.length, "process", "processes")}, {about(estimate)}{format.bytes(known.processes.reduce((sum, each) => sum + each.live_bytes, 0))} live in all</small>}
+        {known.collector && <small class="in-all" title={`Of the collector at ${clean(known.collector)}`}>{format.plural(known.processes.length, "process", "processes")}, {signOf(estimate)}{format.bytes(known.processes.reduce((sum, each) => sum + each.live_bytes, 0))} live in all</small>}
+        {known.processes.length + known.ended.length > 0 && <><span class="stretch" /><SaveCsv of="live" part="processes" columns={CSV} rows={() => [...known.processes, ...known.ended]} /></>}
         {known.no_timelines && <small class="problem">No timelines: {clean(known.no_timelines)}. Start the collector anew with this version.</small>}
       </div>
-      <Table label="Processes" columns={fitting(running, ["spark", "blocks", "rss", "mode"])} count={known.processes.length} row={(index) => known.processes[index]} rowHeight={36} empty="" />
+      <Table label="Processes" columns={fitting(running, ["spark", "blocks", "rss", "mode"])} count={known.processes.length} row={(index) => known.processes[index]} rowHeight={36} empty="" subject={subject} />
       {known.processes.length === 0 && !known.problem && <p class="nothing">No live process. Start one with <code>highwater run PROGRAM</code>; a Rust program can also call <code>highwater::live()</code>. It appears here within a second.</p>}
-      {known.refused.length > 0 && <><h2>Cannot be read</h2><Table label="Processes that cannot be read" columns={refused} count={known.refused.length} row={(index) => known.refused[index]} /></>}
-      {known.ended.length > 0 && <><h2>Ended, with their last state</h2><Table label="Ended processes" columns={fitting(ended, ["spark", "blocks", "ran"])} count={known.ended.length} row={(index) => known.ended[index]} rowHeight={36} /></>}
+      {known.refused.length > 0 && <><h2>Cannot be read</h2><Table label="Processes that cannot be read" columns={refused} count={known.refused.length} row={(index) => known.refused[index]} subject={(process) => ({ name: process.name })} /></>}
+      {known.ended.length > 0 && <><h2>Ended, with their last state</h2><Table label="Ended processes" columns={fitting(ended, ["spark", "blocks", "ran"])} count={known.ended.length} row={(index) => known.ended[index]} rowHeight={36} subject={subject} /></>}
     </>
   );
 }

@@ -8,8 +8,9 @@ import * as format from "../format";
 import { clean } from "../names";
 import { question } from "../question";
 import { takenAt, titleOf } from "../sources";
+import type { Subject } from "../subject";
 import { Table, type Column } from "../table";
-import { about, ms, type OwnSnapshot } from "./answers";
+import { signOf, ms, type OwnSnapshot } from "./answers";
 import { usePolled } from "./following";
 import { open } from "./opening";
 import { snapshotsOf } from "./processes";
@@ -36,12 +37,17 @@ export function OwnSnapshots({ own, act, isBusy }: { own: OwnSnapshot[]; act: Ac
     { name: "name", title: "Name", width: "minmax(120px, 1fr)", cell: (one) => <b class="name" title={clean(one.name)}>{clean(one.name)}</b> },
     { name: "program", title: "Program", width: "minmax(90px, 180px)", cell: (one) => <span class="name">{clean(one.program)}</span> },
     { name: "pid", title: "Process", width: "72px", numeric: true, cell: (one) => one.pid },
-    { name: "live", title: "Live", width: "84px", numeric: true, cell: (one) => <b>{about(one.is_estimate)}{format.bytes(one.live_bytes)}</b> },
-    { name: "blocks", title: "Blocks", width: "84px", numeric: true, cell: (one) => `${about(one.is_estimate)}${format.count(one.live_blocks)}` },
+    { name: "live", title: "Live", width: "84px", numeric: true, cell: (one) => <b>{signOf(one.is_estimate)}{format.bytes(one.live_bytes)}</b> },
+    { name: "blocks", title: "Blocks", width: "84px", numeric: true, cell: (one) => `${signOf(one.is_estimate)}${format.count(one.live_blocks)}` },
     { name: "open", title: "", width: "90px", cell: (one) => <span class="actions"><button type="button" disabled={isBusy} onClick={(event) => { event.stopPropagation(); opening(one); }}>{isBusy && opened === one.id ? "opening …" : "Open"}</button></span> },
   ];
   if (list.length === 0) return null;
-  return <><h2>Snapshots that programs took of themselves</h2><Table label="Snapshots of programs" columns={fitting(columns, ["id", "pid", "blocks"])} count={list.length} row={(index) => list[index]} rowHeight={30} /></>;
+  return <><h2>Snapshots that programs took of themselves</h2><Table label="Snapshots of programs" columns={fitting(columns, ["id", "pid", "blocks"])} count={list.length} row={(index) => list[index]} rowHeight={30} subject={(one) => ({ name: one.name, actions: isBusy ? [] : [{ name: "Open", run: () => opening(one) }] })} /></>;
+}
+
+/** The snapshot of the same process before one. */
+function earlierOf(taken: Source): Source | undefined {
+  return snapshotsOf(taken.pid ?? null).find((each) => each.id < taken.id);
 }
 
 const TAKEN: Column<Source>[] = [
@@ -51,7 +57,7 @@ const TAKEN: Column<Source>[] = [
   { name: "live", title: "Live", width: "84px", numeric: true, cell: (taken) => <b>{estimate.bytes(taken.live_at_end?.bytes ?? 0, taken)}</b> },
   { name: "blocks", title: "Blocks", width: "84px", numeric: true, cell: (taken) => estimate.count(taken.live_at_end?.blocks ?? 0, taken) },
   { name: "open", title: "", width: "300px", cell: (taken) => {
-    const earlier = snapshotsOf(taken.pid ?? null).find((each) => each.id < taken.id);
+    const earlier = earlierOf(taken);
     return (
       <span class="actions">
         <button type="button" onClick={(event) => { event.stopPropagation(); choose({ source: taken.id, view: "overview" }); }}>Open</button>
@@ -62,8 +68,16 @@ const TAKEN: Column<Source>[] = [
   } },
 ];
 
+function subjectOfTaken(taken: Source): Subject {
+  const earlier = earlierOf(taken);
+  const actions = [{ name: "Open", run: () => choose({ source: taken.id, view: "overview" }) }];
+  if (taken.has.includes("rss")) actions.push({ name: "Where its resident memory is", run: () => choose({ source: taken.id, view: "rss" }) });
+  if (earlier) actions.push({ name: "Compare with the one before", run: () => choose({ source: earlier.id, other: taken.id, view: "compare" }) });
+  return { name: titleOf(taken), actions };
+}
+
 export function TakenSnapshots() {
   const taken = snapshotsOf(null);
   if (taken.length === 0) return null;
-  return <><h2>Snapshots of this session</h2><Table label="Snapshots" columns={fitting(TAKEN, ["pid", "taken", "blocks"])} count={taken.length} row={(index) => taken[index]} rowHeight={30} /></>;
+  return <><h2>Snapshots of this session</h2><Table label="Snapshots" columns={fitting(TAKEN, ["pid", "taken", "blocks"])} count={taken.length} row={(index) => taken[index]} rowHeight={30} subject={subjectOfTaken} /></>;
 }

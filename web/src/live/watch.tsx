@@ -1,21 +1,23 @@
 // One live process: its timeline, the looks at it, and which sites grow.
 import { useState } from "preact/hooks";
 import { useActions } from "../actions";
+import type { GrowingRow } from "../answers";
 import { choice, choose, EVERY, GROWN, LATELY, SPANS, type Grouping } from "../choice";
+import { allRows, noteOfLimit, SaveCsv } from "../csv";
 import * as format from "../format";
 import { matcherOf } from "../matcher";
 import { clean } from "../names";
 import { naming, question } from "../question";
 import { Search } from "../search";
 import { StatusLine } from "../status";
-import { about, ms, type Live, type LiveGrowth, type LiveTimeline, type LiveTree, type OwnSnapshot, type Process } from "./answers";
+import { signOf, ms, type Live, type LiveGrowth, type LiveTimeline, type LiveTree, type OwnSnapshot, type Process } from "./answers";
 import { LiveChart } from "./chart";
 import { LiveFlame } from "./flame";
 import { useStamped, usePolled } from "./following";
 import { useLooks } from "./looks";
 import { ChosenMarks, MarkList, markOfLook, markOfOwn, type Mark } from "./marks";
 import { open } from "./opening";
-import { GrowingSites, SORTS } from "./sites";
+import { CSV, GrowingSites, SORTS } from "./sites";
 
 const TIMELINE_MS = 1000;
 const BINS = 600;
@@ -42,7 +44,8 @@ export function Watch({ live, own }: { live: Live | null; own: OwnSnapshot[] }) 
   const isWrong = matcherOf(search).problem !== null;
   const common = { process: key, lately, ...naming() };
   const column = SORTS.includes(sort) ? sort : "growth";
-  const growth = useStamped<LiveGrowth>(latest && !isWrong ? question("live/growth", { ...common, by, sort: column, order, search, limit: ROWS }) : null, stamp);
+  const asked = latest && !isWrong ? question("live/growth", { ...common, by, sort: column, order, search, limit: ROWS }) : null;
+  const growth = useStamped<LiveGrowth>(asked, stamp);
   const tree = useStamped<LiveTree>(latest && isFlame ? question("live/tree", { ...common, since: grown === "live" ? "none" : grown, library: choice.value.library || null }) : null, stamp);
   const [chosen, setChosen] = useState<Mark[]>([]);
   const [action, act] = useActions();
@@ -73,7 +76,7 @@ export function Watch({ live, own }: { live: Live | null; own: OwnSnapshot[] }) 
         <button type="button" disabled={action.waiting} title="Every block of it" onClick={snapshot}>{isTaking ? "taking it …" : hasEnded ? "Last state" : "Snapshot now"}</button>
         <StatusLine answer={action} />
       </div>
-      {lines.map((line) => <p key={line} class="told problem" role="alert">{clean(line)}</p>)}
+      {lines.map((line) => <p key={line} class="status-line problem" role="alert">{clean(line)}</p>)}
       <Sampling data={data} />
       {timeline.data && timeline.data.from_unix_ns.length > 0 && <LiveChart timeline={timeline.data} until={until} marks={marks} chosen={stillChosen} onChoose={chooseMark}><MarkList marks={marks} onChoose={chooseMark} /><label>Timeline <select value={span} onChange={(event) => choose({ span: Number(event.currentTarget.value) })}>{SPANS.map((each) => <option value={each} key={each}>{each === 0 ? "all" : each < 3600 ? `last ${each / 60} min` : `last ${each / 3600} h`}</option>)}</select></label></LiveChart>}
       <ChosenMarks chosen={stillChosen} marks={marks} clear={() => setChosen([])} />
@@ -84,13 +87,14 @@ export function Watch({ live, own }: { live: Live | null; own: OwnSnapshot[] }) 
         {isFlame && <label title="Frames of the language's own library, and of what runs before main"><input type="checkbox" checked={choice.value.library} onChange={(event) => choose({ library: event.currentTarget.checked })} /> library frames</label>}
         <label>Lately: since <select value={lately} onChange={(event) => choose({ lately: Number(event.currentTarget.value) })}>{LATELY.map((each) => <option value={each} key={each}>{each === 1 ? "the last look" : `${each} looks ago`}</option>)}</select></label>
         <Search hint={isFlame ? "Search functions" : `Search ${by}s`} />
-        {data && search !== "" && !isFlame && <small class="in-all">{format.plural(data.count, "row")}, {about(data.now_look.is_estimate)}{format.bytes(data.found_bytes)}, {about(isGrowthEstimate(data))}{format.signed(format.bytes(data.found_growth), data.found_growth)}</small>}
+        {data && search !== "" && !isFlame && <small class="in-all">{format.plural(data.count, "row")}, {signOf(data.now_look.is_estimate)}{format.bytes(data.found_bytes)}, {signOf(isGrowthEstimate(data))}{format.signed(format.bytes(data.found_growth), data.found_growth)}</small>}
         <span class="stretch" />
+        {data && !isFlame && <SaveCsv of={process?.name ?? key} part={`live-by-${by}`} columns={CSV} note={noteOfLimit(data.count, "rows")} rows={(signal) => allRows<LiveGrowth, GrowingRow>(asked, data, (all) => all.rows, signal)} />}
         {data && <Totals data={data} />}
       </div>
       {!latest && watched.problem === null && !isUnknown && <p class="nothing">Looking at the process …</p>}
       {!isFlame && data && <GrowingSites data={data} by={(growth.asked?.get("by") ?? "site") as Grouping} />}
-      {!isFlame && data && data.count > data.rows.length && <p class="told">The first {format.count(data.rows.length)} of {format.count(data.count)} rows; a search finds the others.</p>}
+      {!isFlame && data && data.count > data.rows.length && <p class="status-line">The first {format.count(data.rows.length)} of {format.count(data.count)} rows; a search finds the others.</p>}
       {isFlame && tree.data && (tree.data.total > 0 ? <LiveFlame tree={tree.data} isGrowth={tree.data.node_before !== undefined && tree.data.node_before !== null} /> : <p class="nothing">Nothing is live.</p>)}
     </div>
   );
@@ -109,7 +113,7 @@ function Facts({ process, live, timeline }: { process: Process | undefined; live
   return (
     <span class="facts">
       <b>{clean(process.name)}</b> (pid {process.pid}) · {ended === null ? `runs for ${format.seconds(now - ms(process.since_unix_ns))}` : <b class="ended">ended at {format.timeOfDay(ms(ended))} after {format.seconds(ms(ended - process.since_unix_ns))}</b>} · {clean(process.mode)}
-      {" · "}{about(process.is_estimate)}{format.bytes(process.live_bytes)} live{ended === null ? "" : " at the end"}{rss > 0 && ` · RSS ${format.bytes(rss)}`}
+      {" · "}{signOf(process.is_estimate)}{format.bytes(process.live_bytes)} live{ended === null ? "" : " at the end"}{rss > 0 && ` · RSS ${format.bytes(rss)}`}
       {process.problem && <span class="problem"> · {clean(process.problem)}</span>}
     </span>
   );
@@ -123,14 +127,14 @@ function isGrowthEstimate({ opened_look: first, now_look: now }: LiveGrowth): bo
 /** The whole, and how it grew: the figures of the looks that the rows below are of. */
 function Totals({ data }: { data: LiveGrowth }) {
   const { opened_look: first, lately_look: before, now_look: now } = data;
-  const approx = about(now.is_estimate);
+  const approx = signOf(now.is_estimate);
   const grew = data.now.live_bytes - data.opened.live_bytes;
   const lately = data.now.live_bytes - data.lately.live_bytes;
   const passed = (look: { at_unix_ms: number }) => format.seconds(now.at_unix_ms - look.at_unix_ms);
   return (
     <span class="totals" title={now.is_verified ? "The figures of the latest look equal the process's own counts at that instant" : "The figures of the latest look could not be verified"}>
       <b data-figure="live_bytes" data-value={data.now.live_bytes}>{approx}{format.bytes(data.now.live_bytes)}</b> in {approx}<span data-figure="live_blocks" data-value={data.now.live_blocks}>{format.plural(data.now.live_blocks, "block")}</span> at {format.timeOfDay(now.at_unix_ms)};{" "}
-      <b data-figure="growth" data-value={grew}>{about(isGrowthEstimate(data))}{format.signed(format.bytes(grew), grew)}</b> in {passed(first)}, <span data-figure="lately" data-value={lately}>{about(now.is_estimate || before.is_estimate)}{format.signed(format.bytes(lately), lately)}</span> in {passed(before)}{!now.is_verified && <span class="problem"> · not verified</span>}
+      <b data-figure="growth" data-value={grew}>{signOf(isGrowthEstimate(data))}{format.signed(format.bytes(grew), grew)}</b> in {passed(first)}, <span data-figure="lately" data-value={lately}>{signOf(now.is_estimate || before.is_estimate)}{format.signed(format.bytes(lately), lately)}</span> in {passed(before)}{!now.is_verified && <span class="problem"> · not verified</span>}
     </span>
   );
 }
@@ -139,5 +143,5 @@ function Totals({ data }: { data: LiveGrowth }) {
 function Sampling({ data }: { data: LiveGrowth | null }) {
   if (!data || data.opened_look.sample_bytes === data.now_look.sample_bytes) return null;
   const mode = (bytes: number) => (bytes === 0 ? "every block" : `one sample per ${format.bytes(bytes)}`);
-  return <p class="told problem" role="status">The sampling changed since this was opened, from {mode(data.opened_look.sample_bytes)} to {mode(data.now_look.sample_bytes)}: growth compares an exact figure with an estimate. “Start again” counts from now on.</p>;
+  return <p class="status-line problem" role="status">The sampling changed since this was opened, from {mode(data.opened_look.sample_bytes)} to {mode(data.now_look.sample_bytes)}: growth compares an exact figure with an estimate. “Start again” counts from now on.</p>;
 }

@@ -1,7 +1,7 @@
 // The common time axis of several processes: which part of it is shown, which instant is chosen, and the same instant in one process.
 import type { Processes, RecordedProcess } from "../answers";
 import { choice, choose } from "../choice";
-import { openSource } from "../sources";
+import { openRecording } from "../sources";
 
 /** A total over time, as it is stacked. Times are nanoseconds since the start of the first process; of a fleet, seconds since 1970. */
 export type StackedBins = Pick<Processes, "window" | "end_ns" | "t" | "at_ns" | "total_bytes" | "at_most_bytes" | "rest_bytes" | "highest"> & {
@@ -36,7 +36,7 @@ export function showPart(answer: StackedBins, from: number, to: number): void {
 
 /** Opens a process at the chosen instant, or at its peak if it does not run then. */
 export async function openProcess(process: RecordedProcess, at: number): Promise<void> {
-  await openSource(process.id);
+  await openRecording(process.id);
   const runs = at >= process.start_ns && at <= process.start_ns + process.duration_ns;
   choose({ source: process.id, view: "overview", at: runs ? at - process.offset_ns : "peak" });
 }

@@ -1,7 +1,12 @@
 // A total over time, stacked: the largest parts one by one, and the rest. Each bin shows one instant, so that its parts add up to what was held then.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { lastAtMost } from "../bins";
 import { choose } from "../choice";
+import { saveRows, type CsvColumns } from "../csv";
+import { saveFile } from "../download";
+import { svgOfElement } from "../drawn_svg";
 import * as format from "../format";
+import { SaveMenu } from "../menu";
 import { clean } from "../names";
 import { saved } from "../saved";
 import { rankColour } from "../theme";
@@ -15,6 +20,8 @@ const RIGHT = 14;
 /** What the parts are, and how they and instants are called. */
 export interface StackedParts {
   label: string;
+  /** What files of it are called. */
+  fileName: string;
   slider: string;
   /** What the total is the total of: "all processes". */
   of: string;
@@ -48,7 +55,7 @@ export function StackedTotals({ whole, shown, chosen, isEstimate = false, parts 
     const left = box.current!.getBoundingClientRect().left + LEFT;
     return shown.window.from_ns + Math.max(0, Math.min(1, (event.clientX - left) / room)) * spanOf(shown);
   };
-  const binOf = (time: number) => Math.max(0, Math.min(shown.at_ns.length - 1, shown.t.findLastIndex((edge) => edge <= time)));
+  const binOf = (time: number) => Math.max(0, Math.min(shown.at_ns.length - 1, lastAtMost(shown.t, time)));
   const at = instantOfTree(whole);
   const isInside = at >= shown.window.from_ns && at <= shown.window.to_ns;
   const placeAt = (time: number) => choose({ tree_at: Math.round(Math.max(whole.window.from_ns, Math.min(whole.end_ns, time))) }, false);
@@ -95,6 +102,12 @@ export function StackedTotals({ whole, shown, chosen, isEstimate = false, parts 
   const { names } = parts;
   const chosenText = chosen === null ? "…" : markedBytes(chosen, isEstimate);
   const layers = layersOf(shown);
+  const legend = shown.stack.map(({ id }, rank): [string, string] => [rankColour(rank)[0], `${clean(names.get(id)?.name ?? "")} ${names.get(id)?.detail ?? ""}`]);
+  if (parts.count > shown.stack.length) legend.push([rankColour(-1)[0], format.plural(parts.count - shown.stack.length, "other")]);
+  const saveSvg = () => {
+    const drawn = box.current?.querySelector("svg");
+    if (drawn) saveFile(`${parts.fileName}-total.svg`, "image/svg+xml", svgOfElement(drawn, parts.label, legend));
+  };
   const isZoomed = shown.window.from_ns > whole.window.from_ns || shown.window.to_ns < whole.end_ns;
   return (
     <section class="stacked-totals" aria-label={parts.label}>
@@ -120,10 +133,22 @@ export function StackedTotals({ whole, shown, chosen, isEstimate = false, parts 
         {parts.count > shown.stack.length && <span><i class="swatch" style={{ background: rankColour(-1)[0] }} />{format.plural(parts.count - shown.stack.length, "other")}</span>}
         <span class="stretch" />
         <small class="chosen-total">{parts.instant(at, spanOf(whole) / 1000)}: <b data-figure="chosen-total" data-value={chosen ?? undefined}>{chosenText}</b> in all</small>
+        <SaveMenu name={parts.label} actions={[
+          { name: "Save as CSV", run: () => saveRows(parts.fileName, "total", columnsOf(shown, parts), shown.at_ns.map((_, bin) => bin)) },
+          { name: "Save as a picture (SVG)", run: saveSvg },
+        ]} />
         {isZoomed && <button type="button" class="quiet" title="Show the whole time (Esc)" onClick={() => choose({ tree_from: null, tree_to: null })}>whole time</button>}
       </div>
     </section>
   );
+}
+
+/** A row for each bin: the total at its instant, the most within it, and what each part held. */
+function columnsOf(shown: StackedBins, { names }: StackedParts): CsvColumns<number> {
+  const columns: CsvColumns<number> = { at: (bin) => shown.at_ns[bin], total_bytes: (bin) => shown.total_bytes[bin], at_most_bytes: (bin) => shown.at_most_bytes[bin] };
+  for (const [rank, { id, bytes }] of shown.stack.entries()) columns[`${rank + 1}: ${names.get(id)?.name ?? ""} ${names.get(id)?.detail ?? ""}`] = (bin) => bytes[bin];
+  columns["others"] = (bin) => shown.rest_bytes[bin];
+  return columns;
 }
 
 /** What the parts held at the instant of a bin. */

@@ -76,10 +76,10 @@ function listed(shown: number, all: number, one: string): string {
 }
 
 function siteColumns(sites: RssSite[], whole: number): Column<RssSite>[] {
-  const callers = new Map(distinctCallers(sites).map((text, index) => [sites[index], text]));
+  const callers = distinctCallers(sites);
   return [
     ...figureColumns<RssSite>(whole),
-    { name: "name", title: "Site", width: "minmax(180px, 1fr)", cell: (site) => <><RowName row={site} />{site.is_mapping && <small> mapping</small>} <small>{site.detail ? "" : callers.get(site)}</small></> },
+    { name: "name", title: "Site", width: "minmax(180px, 1fr)", cell: (site) => <><RowName row={site} />{site.is_mapping && <small> mapping</small>} <small>{site.detail ? "" : callers(site)}</small></> },
   ];
 }
 

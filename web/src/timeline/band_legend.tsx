@@ -1,14 +1,15 @@
 // The bands beside the timeline: their names, and what they hold at the pointer, or at A. A click filters by a band.
 import type { Bands } from "../answers";
+import { binAt } from "../bins";
 import { addFilter, choice, type Grouping } from "../choice";
 import { instant } from "../clock";
 import * as estimate from "../estimate";
 import * as format from "../format";
-import { isMenuKey, isRightClick, openMenu, openMenuAt } from "../menu";
+import { menuHandlers } from "../menu";
 import { clean, shown } from "../names";
 import { saved } from "../saved";
 import { keptBy } from "../subject";
-import { binAt, coloursOf, filterOfBand, keyOf, pointer, restColour, restOf, subjectOfBand, valuesOf } from "./bands";
+import { coloursOf, filterOfBand, keyOf, pointer, restColour, restOf, subjectOfBand, valuesOf } from "./bands";
 import "./bands.css";
 
 export function nameOfBand(key: string, detail?: string): string {
@@ -39,12 +40,7 @@ export function BandLegend({ bands, instantA, resolution }: { bands: Bands; inst
         return (
           <button type="button" key={keyOf(band)} class={`band${under === index ? " band-under" : ""}`} data-band={band.key} data-id={band.id} data-value={value} title={`${clean(band.key)}${filter && !saved ? `\nClick: ${keptBy(filter, by)}. Right click: more` : ""}`} aria-label={`${name}, ${written(value)}${filter && !saved ? `: ${keptBy(filter, by)}` : ""}`} aria-haspopup="menu"
             onClick={() => { if (filter && !saved) addFilter(filter); }}
-            onContextMenu={(event) => { if (isRightClick(event)) openMenu(subjectOfBand(band, by), { x: event.clientX, y: event.clientY }); }}
-            onKeyDown={(event) => {
-              if (!isMenuKey(event)) return;
-              event.preventDefault();
-              openMenuAt(subjectOfBand(band, by), event.currentTarget);
-            }}><i style={{ background: colours[index] }} /><span>{name}</span><b>{written(value)}</b></button>
+            {...menuHandlers(() => subjectOfBand(band, by))}><i style={{ background: colours[index] }} /><span>{name}</span><b>{written(value)}</b></button>
         );
       })}
     </div>

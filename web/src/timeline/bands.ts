@@ -1,8 +1,9 @@
 // The bands of the timeline: which rows they are, what they hold at an instant, and their colours.
 import { signal } from "@preact/signals";
 import type { Band, Bands, Measure } from "../answers";
+import { binAt } from "../bins";
 import { choice, type Grouping } from "../choice";
-import { offeredGroupings, source } from "../sources";
+import { isKnown } from "../sources";
 import { saved } from "../saved";
 import { filterOf, filterOfRow, subjectOfSite, type Subject } from "../subject";
 import { rankColour, safe } from "../theme";
@@ -13,9 +14,7 @@ const SAVED: Grouping[] = ["function", "type", "thread", "module"];
 /** What the timeline can be stacked by. */
 export function offeredStacks(): Grouping[] {
   const first: Grouping[] = ["function", "type", "thread", "module", "heap", "task", "site", "line", "file"];
-  const offered = offeredGroupings();
-  const has = (by: Grouping) => offered.includes(by) && (by !== "type" || source.value!.has.includes("types")) && (!saved || SAVED.includes(by));
-  return first.filter(has);
+  return first.filter((by) => (isKnown(by) || by === choice.value.stack) && (!saved || SAVED.includes(by)));
 }
 
 /** The instant under the pointer, and the band under it: a number, or null. */
@@ -36,18 +35,6 @@ export function valuesOf(of: { bytes: number[]; blocks: number[] }, measure: Mea
 /** What the rest holds: of estimates, which are rounded one by one, it may be some bytes below nothing. */
 export function restOf(bands: Bands, measure: Measure): number[] {
   return valuesOf(bands.rest, measure).map((value) => Math.max(0, value));
-}
-
-/** The bin of an instant; the nearest one outside. */
-export function binAt(edges: number[], t: number): number {
-  let low = 0;
-  let high = Math.max(0, edges.length - 2);
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (edges[middle] <= t) low = middle;
-    else high = middle - 1;
-  }
-  return low;
 }
 
 /** The values of bins at other edges. */

@@ -1,5 +1,5 @@
 // Gauges: what the program or the system says of its memory now and then, as curves that can be shown or hidden.
-import type { Timeline as Course } from "../answers";
+import type { Timeline } from "../answers";
 import { choice } from "../choice";
 
 export interface Curve {
@@ -36,9 +36,9 @@ export const GAUGE_COLOURS = 8;
 const MOST_OTHERS = 3;
 
 /** All curves that can be drawn above live bytes. */
-export function curvesOf(course: Course | null): Curve[] {
-  if (!course || choice.value.measure !== "bytes") return [];
-  const gauges = new Map(course.gauges.map((each) => [each.name, each]));
+export function curvesOf(timeline: Timeline | null): Curve[] {
+  if (!timeline || choice.value.measure !== "bytes") return [];
+  const gauges = new Map(timeline.gauges.map((each) => [each.name, each]));
   const reading = (name: string) => (edges: number[]) => along(edges, gauges.get(name)!.t, gauges.get(name)!.value);
   const curves: Curve[] = [];
   const add = (name: string, known: Known, colour: number, values: Curve["along"]) => {
@@ -47,16 +47,16 @@ export function curvesOf(course: Course | null): Curve[] {
   };
   for (const [index, [name, known]] of [...KNOWN].entries()) {
     if (gauges.has(name)) add(name, known, index, reading(name));
-    else if (name === "heap" && gauges.has("mapped bytes") && choice.value.filters.length === 0) add(name, known, index, (edges) => heapAlong(edges, course, reading("mapped bytes")));
+    else if (name === "heap" && gauges.has("mapped bytes") && choice.value.filters.length === 0) add(name, known, index, (edges) => heapAlong(edges, timeline, reading("mapped bytes")));
   }
-  const others = course.gauges.filter((each) => each.unit === "bytes" && !KNOWN.has(each.name)).slice(0, MOST_OTHERS);
+  const others = timeline.gauges.filter((each) => each.unit === "bytes" && !KNOWN.has(each.name)).slice(0, MOST_OTHERS);
   for (const [index, each] of others.entries()) add(each.name, { title: each.name, hint: "A gauge of the program", shown: true }, GAUGE_COLOURS - 1 - index, reading(each.name));
   return curves;
 }
 
 /** What is live and not mapped. */
-function heapAlong(edges: number[], course: Course, mapped: Curve["along"]): (number | null)[] {
-  const live = along(edges, course.t.slice(1), course.live_bytes.last);
+function heapAlong(edges: number[], timeline: Timeline, mapped: Curve["along"]): (number | null)[] {
+  const live = along(edges, timeline.t.slice(1), timeline.live_bytes.last);
   return mapped(edges).map((bytes, index) => (bytes === null || live[index] === null ? null : Math.max(0, live[index]! - bytes)));
 }
 

@@ -1,13 +1,14 @@
 // Lanes: one small curve for each row, below the timeline and on its axis. Each has a scale of its own.
 import type { Band, Bands } from "../answers";
+import { binAt } from "../bins";
 import { addFilter, choice, type Grouping } from "../choice";
 import * as estimate from "../estimate";
 import * as format from "../format";
-import { isMenuKey, isRightClick, openMenu, openMenuAt } from "../menu";
+import { menuHandlers } from "../menu";
 import { clean } from "../names";
 import { saved } from "../saved";
 import { keptBy } from "../subject";
-import { binAt, coloursOf, filterOfBand, keyOf, pointer, restColour, restOf, subjectOfBand, valuesOf } from "./bands";
+import { coloursOf, filterOfBand, keyOf, pointer, restColour, restOf, subjectOfBand, valuesOf } from "./bands";
 import { nameOfBand } from "./band_legend";
 import { AXIS, RIGHT } from "./plots";
 import type { Range } from "./range";
@@ -38,12 +39,7 @@ export function Lanes({ bands, width, range, instantA }: { bands: Bands; width: 
       <button type="button" class="lane" key={keyOf(band)} data-lane={band.key} data-id={band.id} data-value={value} style={{ paddingLeft: `${AXIS}px`, paddingRight: `${RIGHT}px` }} aria-haspopup="menu"
         title={`${clean(band.key)}: ${written(Math.max(0, ...values))} at most${filter && !saved ? `\nClick: ${keptBy(filter, by)}. Right click: more` : ""}`} aria-label={`${name}, ${written(value)}${filter && !saved ? `: ${keptBy(filter, by)}` : ""}`}
         onClick={() => { if (filter && !saved) addFilter(filter); }}
-        onContextMenu={(event) => { if (isRightClick(event)) openMenu(subjectOfBand(band, by), { x: event.clientX, y: event.clientY }); }}
-        onKeyDown={(event) => {
-          if (!isMenuKey(event)) return;
-          event.preventDefault();
-          openMenuAt(subjectOfBand(band, by), event.currentTarget);
-        }}>
+        {...menuHandlers(() => subjectOfBand(band, by))}>
         <b>{written(value)}</b>{drawn(values, colours[index])}<span>{name}</span>
       </button>
     );

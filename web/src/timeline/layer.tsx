@@ -1,6 +1,6 @@
 // Everything that can be taken hold of lies above the curves, as ordinary elements: the window and its two edges, the handles A and B, marks, the peak.
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Bands, Timeline as Course } from "../answers";
+import type { Bands, Timeline } from "../answers";
 import { addFilter, choice, choose, DEFAULT, fragmentOf, type Choice, type Grouping } from "../choice";
 import { instant, when } from "../clock";
 import * as estimate from "../estimate";
@@ -32,7 +32,7 @@ interface Clicked {
 }
 
 /** Positions follow from the visible range alone, so that nothing waits for a drawing. */
-export function Layer({ course, bands, overlay, width, range }: { course: Course | null; bands: Bands | null; overlay: Overlay | null; width: number; range: Range }) {
+export function Layer({ timeline, bands, overlay, width, range }: { timeline: Timeline | null; bands: Bands | null; overlay: Overlay | null; width: number; range: Range }) {
   const file = source.value!;
   const layer = useRef<HTMLDivElement>(null);
   const [hover, setHover] = useState<{ t: number; band: number | null } | null>(null);
@@ -195,7 +195,7 @@ export function Layer({ course, bands, overlay, width, range }: { course: Course
       {chosen && <div class="outside" style={{ left: `${high}px`, width: `${Math.max(0, width - high)}px` }} />}
       {chosen && <div class="window-bar" style={{ left: `${low}px`, width: `${Math.max(0, high - low)}px` }} title="The window: drag to move it" onPointerDown={grab("whole")} />}
       <LifeBar x={x} width={width} />
-      {marksOf(course, range, x, width).map((mark) => (
+      {marksOf(timeline, range, x, width).map((mark) => (
         <div class={`mark${mark.leftwards ? " mark-left" : ""}`} key={mark.key} style={{ transform: `translateX(${mark.x}px)` }} title={mark.title}><span style={{ top: `${mark.lane * 13}px` }}>{mark.text}</span></div>
       ))}
       <InstantMarks x={x} width={width} />
@@ -215,7 +215,7 @@ export function Layer({ course, bands, overlay, width, range }: { course: Course
       {chosen && slider("to", "End of the window", "to", end, (t) => choose({ to: Math.max(t, start + 1) }, false), () => choose({ to: null }))}
       {instantB !== null && slider("b", "Instant B", "b", instantB, (t) => choose({ b: t }, false), () => choose({ b: null }))}
       {instantA !== null && slider("a", "Instant A", "a", instantA, (t) => choose({ at: t }, false), () => choose({ at: DEFAULT.at }))}
-      {hover !== null && <Reading course={course} bands={bands} band={hover.band} t={hover.t} x={x(hover.t)} width={width} measure={measure} resolution={span / width} />}
+      {hover !== null && <Reading timeline={timeline} bands={bands} band={hover.band} t={hover.t} x={x(hover.t)} width={width} measure={measure} resolution={span / width} />}
       <div class="axis-grip" title="Drag to move along the time" onPointerDown={grab("axis")} />
     </div>
   );

@@ -1,6 +1,7 @@
 // What the curves are, and which of them are shown.
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Timeline as Course } from "../answers";
+import type { Timeline } from "../answers";
 import { choice, choose } from "../choice";
 import { isTimed } from "../clock";
 import { clean } from "../names";
@@ -10,9 +11,9 @@ import { curvesOf, type Curve } from "./gauges";
 import { hasOverlay, isOverlayShown, OVERLAY, type Overlay } from "./overlay";
 
 /** The line above the curves. */
-export function Legend({ course, overlay }: { course: Course | null; overlay: Overlay | null }) {
+export function Legend({ timeline, overlay, children }: { timeline: Timeline | null; overlay: Overlay | null; children?: ComponentChildren }) {
   const { measure, filters } = choice.value;
-  const curves = curvesOf(course);
+  const curves = curvesOf(timeline);
   const shown = curves.filter((each) => each.shown);
   return (
     <div class="timeline-head">
@@ -21,9 +22,10 @@ export function Legend({ course, overlay }: { course: Course | null; overlay: Ov
         <span><i class="of-live" /> live {measure}</span>
         {overlay && <span title="The second file, from its own start"><i class="of-overlay" /> {overlay.title}</span>}
         {shown.map((curve) => <span key={curve.name} title={filters.length ? `${curve.hint}, of the whole process: the scale is that of the filtered blocks` : curve.hint}><i class={`of-gauge of-gauge-${curve.colour + 1}`} /> {clean(curve.title)}{filters.length ? " ↑" : ""}</span>)}
-        {!has("states") && <span><i class="of-rate" /> {measure === "bytes" ? "allocated" : "allocations"} per {isTimed() ? "second" : "line"}{course?.approximate ? ", roughly: the file is still being read" : ""}</span>}
+        {!has("states") && <span><i class="of-rate" /> {measure === "bytes" ? "allocated" : "allocations"} per {isTimed() ? "second" : "line"}{timeline?.approximate ? ", roughly: the file is still being read" : ""}</span>}
       </p>
       {(curves.length > 0 || hasOverlay()) && <CurveChoice curves={curves} />}
+      {children}
     </div>
   );
 }

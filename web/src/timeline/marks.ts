@@ -1,5 +1,5 @@
 // The program's marks, where they can be read.
-import type { Timeline as Course } from "../answers";
+import type { Timeline } from "../answers";
 import { when } from "../clock";
 import { clean } from "../names";
 import type { Range } from "./range";
@@ -15,12 +15,12 @@ interface Shown {
 }
 
 /** Marks that would lie upon each other become one with a number. */
-export function marksOf(course: Course | null, range: Range, x: (t: number) => number, width: number): Shown[] {
+export function marksOf(timeline: Timeline | null, range: Range, x: (t: number) => number, width: number): Shown[] {
   const shown: Shown[] = [];
   let sameUntil = -Infinity;
   let together = 0;
   const filled = [-Infinity, -Infinity, -Infinity];
-  for (const [key, mark] of (course?.marks ?? []).entries()) {
+  for (const [key, mark] of (timeline?.marks ?? []).entries()) {
     if (mark.t < range.left || mark.t > range.right) continue;
     const position = x(mark.t);
     if (position < sameUntil) {

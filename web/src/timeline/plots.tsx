@@ -1,7 +1,7 @@
 // The curves and their axes, which uPlot draws.
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import type { Bands, Timeline as Course } from "../answers";
+import type { Bands, Timeline } from "../answers";
 import { choice } from "../choice";
 import { instant, perUnit, rate as rateOf } from "../clock";
 import * as estimate from "../estimate";
@@ -21,19 +21,20 @@ export const RATE_HEIGHT = 34;
 /** Room above the curves for the window and the names of peaks. */
 const ABOVE = 24;
 
-export function Plots({ course, bands, overlay, width, range }: { course: Course | null; bands: Bands | null; overlay: Overlay | null; width: number; range: Range }) {
+export function Plots({ timeline, bands, overlay, width, range }: { timeline: Timeline | null; bands: Bands | null; overlay: Overlay | null; width: number; range: Range }) {
   const element = useRef<HTMLDivElement>(null);
   const plots = useRef<{ live: uPlot; rate: uPlot } | null>(null);
   const measure = choice.value.measure;
   const theme = colours.value;
-  const curves = curvesOf(course).filter((each) => each.shown);
+  const curves = curvesOf(timeline).filter((each) => each.shown);
   const height = plotHeight.value;
   const colouring = bands ? [restColour(), ...coloursOf(bands).reverse()] : [];
   // Under filters, curves of the whole process say nothing about the scale: what is filtered may be a thousandth of it.
   const isFiltered = choice.value.filters.length > 0;
   const kind = `${measure} ${isFiltered} ${curves.map((each) => each.name).join("\0")} ${colouring.join(" ")} ${overlay !== null}`;
 
-  useEffect(() => {
+  // Layout effects, because a page that is printed is drawn at once in the colours of paper.
+  useLayoutEffect(() => {
     const options = liveOptions({ width, height, measure, gauges: curves.map((each) => each.colour), bands: colouring, hasOverlay: overlay !== null, isFiltered });
     const live = new uPlot(options, options.series.map(() => [0]) as unknown as uPlot.AlignedData, element.current!);
     const rate = new uPlot(rateOptions(width, measure), [[0], [0]], element.current!);
@@ -47,18 +48,18 @@ export function Plots({ course, bands, overlay, width, range }: { course: Course
     };
   }, [kind, theme]);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     plots.current?.live.setSize({ width, height });
     plots.current?.rate.setSize({ width, height: RATE_HEIGHT });
   }, [width, height]);
 
-  useEffect(() => {
-    if (!plots.current || !course) return;
+  useLayoutEffect(() => {
+    if (!plots.current || !timeline) return;
     const { live, rate } = plots.current;
-    const envelope = measure === "bytes" ? course.live_bytes : course.live_blocks;
-    const t = course.t.slice(0, envelope.high.length + 1);
+    const envelope = measure === "bytes" ? timeline.live_bytes : timeline.live_blocks;
+    const t = timeline.t.slice(0, envelope.high.length + 1);
     const filled = (values: number[]) => (values.length < t.length ? [...values, values[values.length - 1] ?? 0] : values);
-    const perSecond = (measure === "bytes" ? course.allocated_bytes : course.allocations).map((value, index) => rateOf(value, t[index + 1] - t[index]));
+    const perSecond = (measure === "bytes" ? timeline.allocated_bytes : timeline.allocations).map((value, index) => rateOf(value, t[index + 1] - t[index]));
     const high = filled(envelope.high);
     const stacked = bands ? cumulated(bands, measure).map((values) => atEdges(t, bands.t, values)) : [];
     const area = bands ? [t.map(() => null), t.map(() => null)] : [high, filled(envelope.low)];
@@ -66,7 +67,7 @@ export function Plots({ course, bands, overlay, width, range }: { course: Course
     rate.setData([t, filled(perSecond)], false);
     live.setScale("x", { min: range.left, max: range.right });
     rate.setScale("x", { min: range.left, max: range.right });
-  }, [course, bands, overlay?.course, kind, theme]);
+  }, [timeline, bands, overlay?.timeline, kind, theme]);
 
   useLayoutEffect(() => {
     plots.current?.live.setScale("x", { min: range.left, max: range.right });

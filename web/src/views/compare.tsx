@@ -5,8 +5,8 @@ import type { Change, Compare, Source } from "../answers";
 import { useAnswer } from "../answer";
 import { choice, choose, DEFAULT, type Grouping, type Instant as ChosenInstant } from "../choice";
 import { when } from "../clock";
-import { SaveCsv, type CsvColumns } from "../csv";
-import { comparedSides, isOlderFirst } from "../compared";
+import { allRows, noteOfLimit, SaveCsv, type CsvColumns } from "../csv";
+import { comparedSides, filteredSource, isOlderFirst, ownId, sampledSide, sideTitles } from "../compared";
 import { FlameGraph, type FlameControl, type Node, type Part } from "../flame/graph";
 import { Matches, SaveSvg } from "../flame/tools";
 import { NodeSource } from "./flame";
@@ -18,7 +18,7 @@ import { naming, question } from "../question";
 import { saved } from "../saved";
 import { Search } from "../search";
 import { has, offeredGroupings, other, source, sources, titleOf } from "../sources";
-import { distinctCallers, FunctionActions, RowName, Stack, TypeName } from "../stack";
+import { distinctCallers, FunctionActions, nameOf, RowName, Stack, TypeName } from "../stack";
 import { Table, type Column } from "../table";
 import { StatusLine } from "../status";
 import { filterOfRow, subjectOfSite, type Subject } from "../subject";
@@ -37,13 +37,16 @@ export function CompareView() {
   const secondHasTime = second?.has.includes("timeline") ?? false;
   const isReversed = isOlderFirst();
   const sides = comparedSides();
-  const answer = useAnswer<Compare>(sides && question("compare", { ...sides, from, to, by, limit: 5000, filter: filters, ...naming(), library: choice.value.library || null, split: lines && !saved ? "line" : null }), 80);
+  // A saved page has the flame graph in bytes.
+  const isInBlocks = measure === "blocks" && choice.value.compared === "flame" && !saved;
+  const asked = sides && question("compare", { ...filteredSource(), ...sides, from, to, by, limit: 5000, filter: filters, ...naming(), library: choice.value.library || null, split: lines && !saved ? "line" : null, measure: isInBlocks ? "blocks" : null });
+  const answer = useAnswer<Compare>(asked, 80);
   const data = answer.data;
   const column = sort || (measure === "blocks" ? "blocks" : "change");
   const rows = useMemo(() => sorted(data?.rows ?? [], column, order, search), [data, column, order, search]);
-  const columns = useMemo(() => columnsOf(by, rows), [by, rows, source.value, other.value]);
+  const columns = useMemo(() => columnsOf(by, rows), [by, rows, source.value, other.value, isReversed]);
   const parts = useMemo<Part[]>(() => (data?.tree ? [{ tree: data.tree, upwards: false }] : []), [data]);
-  const picked = pick === "" ? -1 : rows.findIndex((row) => row.key === pick || String(row.id_a ?? row.id_b) === pick);
+  const picked = pick === "" ? -1 : rows.findIndex((row) => pickOf(row) === pick);
   const row = rows[picked];
   const graph = choice.value.compared === "flame";
   const control = useRef<FlameControl | null>(null);
@@ -69,7 +72,7 @@ export function CompareView() {
           {typeof b === "number" && !(sameFile && b === 0) && <option value={String(b)}>at {when(b, second)}</option>}
         </select>
         {typeof b !== "number" && <Instant data={isReversed ? data?.before : data?.after} file={second} />}
-        {data && <span class="change-total" data-change={data.change.bytes}>{estimate.bytes(data.before.live_bytes ?? 0, sampled())} → {estimate.bytes(data.after.live_bytes ?? 0, sampled())}, <b>{estimate.signedBytes(data.change.bytes, sampled())}</b>{has("counts") && `, ${estimate.signedCount(data.change.blocks, sampled())} blocks`}</span>}
+        {data && <span class="change-total" data-change={data.change.bytes}>{estimate.bytes(data.before.live_bytes ?? 0, sampledSide())} → {estimate.bytes(data.after.live_bytes ?? 0, sampledSide())}, <b>{estimate.signedBytes(data.change.bytes, sampledSide())}</b>{has("counts") && `, ${estimate.signedCount(data.change.blocks, sampledSide())} blocks`}</span>}
         <span class="stretch" />
         <StatusLine answer={answer} />
       </div>
@@ -83,20 +86,20 @@ export function CompareView() {
         <Search hint={graph ? "Search functions" : `Search ${by}s`} onEnter={graph ? (back) => control.current?.step(back) : undefined} />
         {graph && <Matches control={control} {...match} isSearched={search !== ""} />}
         {graph && <SaveSvg control={control} />}
-        {!graph && data && <SaveCsv part={`change-by-${by}`} columns={CSV} rows={() => rows} note={data.count > data.rows.length ? `Save the first ${format.count(data.rows.length)} of ${format.count(data.count)} rows` : undefined} />}
+        {!graph && data && <SaveCsv part={`change-by-${by}`} columns={CSV} note={noteOfLimit(data.count, "rows")} rows={async (signal) => sorted(await allRows<Compare, Change>(asked, { rows: data.rows, count: data.count }, (all) => all.rows, signal), column, order, search)} />}
         {!graph && data && data.count > data.rows.length && <small>the largest {format.count(data.rows.length)} of {format.count(data.count)} changes</small>}
-        {!graph && data && search && <small>{format.plural(rows.length, "row")}, {estimate.signedBytes(changeOf(rows), sampled())} in all</small>}
+        {!graph && data && search && <small>{format.plural(rows.length, "row")}, {estimate.signedBytes(changeOf(rows), sampledSide())} in all</small>}
       </div>
       {second === null && <p class="nothing">Choose what B is.</p>}
       {sameFile && !has("timeline") && <p class="nothing">One instant cannot be compared with itself: choose another file for B.</p>}
       {data && !graph && (
         <div class="split">
           <Table label="Changes" columns={columns} count={rows.length} row={(index) => rows[index]} sort={column} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
-            onSelect={(_, each) => choose({ pick: String(each.id_a ?? each.id_b ?? each.key) }, pick === "")} identity={`${answer.question} ${column} ${order}`} empty={search ? "Nothing matches." : "Nothing changed."} subject={(each) => subjectOfChange(each, by)} />
+            onSelect={(_, each) => choose({ pick: pickOf(each) }, pick === "")} identity={`${answer.question} ${column} ${order}`} empty={search ? "Nothing matches." : "Nothing changed."} subject={(each) => subjectOfChange(each, by)} />
           {row && (
             <><Separator /><aside class="picked" aria-label="The chosen row">
               <h2 title={clean(row.frame?.function ?? row.key)}>{shown(row.frame?.function ?? row.key)} <button type="button" class="quiet" aria-label="Close" onClick={() => choose({ pick: "" })}>×</button></h2>
-              <p>{row.what}: {estimate.bytes(row.before, sampled())} → {estimate.bytes(row.after, sampled())} ({estimate.signedBytes(row.change, sampled())}){has("counts") && `; ${estimate.count(row.blocks_before, sampled())} → ${estimate.count(row.blocks_after, sampled())} blocks`}{noise(row) && `; ${noise(row)}`}</p>
+              <p>{row.what}: {estimate.bytes(row.before, sampledSide())} → {estimate.bytes(row.after, sampledSide())} ({estimate.signedBytes(row.change, sampledSide())}){has("counts") && `; ${estimate.count(row.blocks_before, sampledSide())} → ${estimate.count(row.blocks_after, sampledSide())} blocks`}{noise(row) && `; ${noise(row)}`}</p>
               {row.frame?.function && <FunctionActions name={row.frame.function} />}
               {row.stack && <Stack stack={row.stack} />}
             </aside></>
@@ -105,18 +108,24 @@ export function CompareView() {
       )}
       {data && graph && parts.length > 0 && (
         <FlameGraph parts={parts} blocks={false} compared lines={lines} control={control} onMatch={(place, count) => setMatch((now) => (now.place === place && now.count === count ? now : { place, count }))} title="compared" zoomed={node} onZoom={(path) => choose({ node: path })} search={search} label="Flame graph of the change: arrows walk, Enter zooms, Escape zooms out"
-          tip={(each) => <><b>{clean(each.name)}</b><span>{lineOf(each)}</span></>}
-          details={(each) => (each ? <><span class="details-name" title={clean(each.name)}>{shown(each.name)}</span><span>{lineOf(each)}</span>{!each.isRoot && <NodeSource node={each} />}{!each.isRoot && <FunctionActions name={each.name} />}</> : <span>As wide as the larger of before and after.</span>)} />
+          tip={(each) => <><b>{clean(each.name)}</b><span>{lineOf(each, isInBlocks)}</span></>}
+          details={(each) => (each ? <><span class="details-name" title={clean(each.name)}>{shown(each.name)}</span><span>{lineOf(each, isInBlocks)}</span>{!each.isRoot && <NodeSource node={each} />}{!each.isRoot && <FunctionActions name={each.name} />}</> : <span>As wide as the larger of before and after.</span>)} />
       )}
     </div>
   );
 }
 
-/** Of the sites of two files, the one in A's file has a filter. */
+/** A row that the chosen file does not have gets no filter: nothing there would pass. */
 function subjectOfChange(row: Change, by: Grouping): Subject {
-  if (by === "site") return subjectOfSite({ ...row, id: row.id_a });
+  const id = ownId(row);
+  if (by === "site") return id === null ? { name: nameOf(row.frame) ?? row.key, stack: row.stack, frame: row.frame } : subjectOfSite({ ...row, id });
   if (by === "function") return { name: row.key, function: row.frame?.function ?? row.key, frame: row.frame };
-  return { name: row.key, frame: row.frame, filter: filterOfRow({ key: row.key, id: row.id_a }, by) };
+  return { name: row.key, frame: row.frame, filter: filterOfRow({ key: row.key, id }, by) };
+}
+
+/** What the address calls a row: the number of a site of one file may be that of another site of the other. */
+function pickOf(row: Change): string {
+  return row.id_a !== null ? String(row.id_a) : row.id_b !== null ? `b${row.id_b}` : row.key;
 }
 
 /** When a peak was, as the server found it. */
@@ -132,26 +141,22 @@ function exchange(): void {
   else choose({ at: b ?? "end", b: typeof at === "string" ? at : instantOf(at, to ?? duration), other: first });
 }
 
-function lineOf({ tree, node }: Node): string {
+function lineOf({ tree, node }: Node, isInBlocks: boolean): string {
   const before = tree.node_before?.[node] ?? 0;
   const after = tree.node_after?.[node] ?? 0;
-  return `${estimate.signedBytes(after - before, sampled())} · ${estimate.bytes(before, sampled())} → ${estimate.bytes(after, sampled())}`;
-}
-
-/** The file that is sampled, if one of the two is: figures of a comparison are then estimates. */
-function sampled(): Source | null {
-  return estimate.isEstimated(source.value) ? source.value : other.value;
+  if (isInBlocks) return `${estimate.signedCount(after - before, sampledSide())} blocks · ${estimate.count(before, sampledSide())} → ${estimate.count(after, sampledSide())}`;
+  return `${estimate.signedBytes(after - before, sampledSide())} · ${estimate.bytes(before, sampledSide())} → ${estimate.bytes(after, sampledSide())}`;
 }
 
 /** The note on a change that may be none: the ranges of both sides overlap. */
 function noise(row: Change): string | undefined {
-  const [before, after] = [estimate.rangeOfBytes(row.before, row.samples_before, sampled()), estimate.rangeOfBytes(row.after, row.samples_after, sampled())];
+  const [before, after] = [estimate.rangeOfBytes(row.before, row.samples_before, sampledSide()), estimate.rangeOfBytes(row.after, row.samples_after, sampledSide())];
   return before && after && before[0] <= after[1] && after[0] <= before[1] ? "may be no change: the 95% ranges of A and B overlap" : undefined;
 }
 
 function SideBytes({ value, samples }: { value: number; samples?: number }) {
-  const range = estimate.rangeOfBytes(value, samples, sampled());
-  return <span class={estimate.isWide(value, range) ? "faint" : ""} title={estimate.rangeTitle(value, range)}>{estimate.bytes(value, sampled())}</span>;
+  const range = estimate.rangeOfBytes(value, samples, sampledSide());
+  return <span class={estimate.isWide(value, range) ? "faint" : ""} title={estimate.rangeTitle(value, range)}>{estimate.bytes(value, sampledSide())}</span>;
 }
 
 function changeOf(rows: Change[]): number {
@@ -170,13 +175,14 @@ const CSV: CsvColumns<Change> = {
 };
 
 function columnsOf(by: string, rows: Change[]): Column<Change>[] {
-  const callers = by === "site" ? new Map(distinctCallers(rows).map((text, index) => [rows[index], text])) : new Map<Change, string>();
+  const [before, after] = sideTitles();
+  const callers = by === "site" ? distinctCallers(rows) : () => "";
   return [
-    { name: "change", title: "Change", width: "100px", numeric: true, sortable: true, hint: "Sorted by size, whatever the sign", cell: (row) => <b class={noise(row) ? "faint" : row.change > 0 ? "grown" : "shrunk"} title={noise(row)}>{estimate.signedBytes(row.change, sampled())}</b> },
-    { name: "before", title: "A", width: "92px", numeric: true, sortable: true, cell: (row) => <SideBytes value={row.before} samples={row.samples_before} /> },
-    { name: "after", title: "B", width: "92px", numeric: true, sortable: true, cell: (row) => <SideBytes value={row.after} samples={row.samples_after} /> },
-    ...(has("counts") ? [{ name: "blocks", title: "Blocks", width: "92px", numeric: true, sortable: true, cell: (row: Change) => estimate.signedCount(row.blocks_after - row.blocks_before, sampled()) }] : []),
+    { name: "change", title: "Change", width: "100px", numeric: true, sortable: true, hint: "Sorted by size, whatever the sign", cell: (row) => <b class={noise(row) ? "faint" : row.change > 0 ? "grown" : "shrunk"} title={noise(row)}>{estimate.signedBytes(row.change, sampledSide())}</b> },
+    { name: "before", title: before, width: "92px", numeric: true, sortable: true, cell: (row) => <SideBytes value={row.before} samples={row.samples_before} /> },
+    { name: "after", title: after, width: "92px", numeric: true, sortable: true, cell: (row) => <SideBytes value={row.after} samples={row.samples_after} /> },
+    ...(has("counts") ? [{ name: "blocks", title: "Blocks", width: "92px", numeric: true, sortable: true, cell: (row: Change) => estimate.signedCount(row.blocks_after - row.blocks_before, sampledSide()) }] : []),
     { name: "what", title: "What", width: "64px", sortable: true, cell: (row) => row.what },
-    { name: "name", title: by[0].toUpperCase() + by.slice(1), width: "minmax(200px, 1fr)", cell: (row) => (by === "type" ? <TypeName name={row.key} /> : <><RowName row={row} />{!row.detail && callers.get(row) && <small class="caller"> {callers.get(row)}</small>}</>) },
+    { name: "name", title: by[0].toUpperCase() + by.slice(1), width: "minmax(200px, 1fr)", cell: (row) => (by === "type" ? <TypeName name={row.key} /> : <><RowName row={row} />{!row.detail && callers(row) && <small class="caller"> {callers(row)}</small>}</>) },
   ];
 }

@@ -2,7 +2,7 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { FocusedTree, Tree } from "../answers";
 import { useAnswer } from "../answer";
-import { addFilter, choice, choose } from "../choice";
+import { addFilter, choice, choose, hideFunction } from "../choice";
 import { fileName } from "../download";
 import { FlameGraph, type FlameControl, type Node, type Part } from "../flame/graph";
 import { Matches, SaveSvg } from "../flame/tools";
@@ -68,10 +68,12 @@ export function FlameView() {
 function keys(key: string, node: Node): boolean {
   if (node.isRoot && !choice.value.focus) return false;
   if (key === "s" && hasSource(placeOfNode(node))) openSource(placeOfNode(node));
+  // The data of a saved page is of one choice.
+  else if (saved) return false;
   else if (key === "f") choose({ focus: node.name });
   else if (key === "i") addFilter(`inside:equal:${node.name}`);
   else if (key === "o") addFilter(`outside:equal:${node.name}`);
-  else if (key === "h") choose({ hide: [...choice.value.hide, node.name] });
+  else if (key === "h") hideFunction(node.name);
   else return false;
   return true;
 }
@@ -124,7 +126,7 @@ function Details({ node, matched, whole }: { node: Node | null; matched: number 
       <span>{lineOf(node)}</span>
       {!node.isRoot && <NodeSource node={node} />}
       {!node.isRoot && <FunctionActions name={node.name} />}
-      {!node.isRoot && <button type="button" title="Give its part to its callers (h)" onClick={() => choose({ hide: [...choice.value.hide, node.name] })}>Hide</button>}
+      {!node.isRoot && !saved && <button type="button" title="Give its part to its callers (h)" onClick={() => hideFunction(node.name)}>Hide</button>}
     </>
   );
 }

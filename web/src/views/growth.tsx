@@ -4,7 +4,7 @@ import type { Growth, GrowthSite } from "../answers";
 import { useAnswer } from "../answer";
 import { addFilter, choice, choose } from "../choice";
 import { length, perUnit, unit } from "../clock";
-import { SaveCsv, type CsvColumns } from "../csv";
+import { allRows, noteOfLimit, SaveCsv, type CsvColumns } from "../csv";
 import { Curve } from "../curve";
 import * as estimate from "../estimate";
 import * as format from "../format";
@@ -22,7 +22,9 @@ import { useMemo } from "preact/hooks";
 
 export function GrowthView() {
   const { sort, order, search, pick } = choice.value;
-  const answer = useAnswer<Growth>(about("growth", { at: null, before_teardown: choice.value.at !== "end" && has("timeline"), points: 40, limit: 1000 }), 80);
+  const asked = about("growth", { at: null, before_teardown: choice.value.at !== "end" && has("timeline"), points: 40, limit: MOST_SHOWN });
+  const answer = useAnswer<Growth>(asked, 80);
+  const data = answer.data;
   const column = sort || "score";
   const sites = useMemo(() => sorted(answer.data?.sites ?? [], column, order, search), [answer.data, column, order, search]);
   const ranks = useMemo(() => ranksOf(answer.data?.sites ?? []), [answer.data]);
@@ -36,8 +38,9 @@ export function GrowthView() {
         <small>What was allocated in the window and is live at {endOf(answer.data?.t.at(-1))}, ranked by how much and how steadily it grows.</small>
         <span class="stretch" />
         {search && answer.data && <small class="in-all">{format.plural(sites.length, "site")}, {estimate.bytes(sites.reduce((sum, each) => sum + each.live_bytes, 0))} in all</small>}
+        {data && data.count > data.sites.length && <small>the first {format.count(data.sites.length)} of {format.count(data.count)} sites</small>}
         <Search hint="Search functions" />
-        {answer.data && <SaveCsv part="growth" columns={CSV} rows={() => sites} note={answer.data.count > answer.data.sites.length ? `Save the first ${format.count(answer.data.sites.length)} of ${format.count(answer.data.count)} sites` : undefined} />}
+        {answer.data && <SaveCsv part="growth" columns={CSV} note={noteOfLimit(answer.data.count, "sites")} rows={async (signal) => sorted(await allRows<Growth, GrowthSite>(asked, { rows: answer.data!.sites, count: answer.data!.count }, (all) => all.sites, signal), column, order, search)} />}
         <StatusLine answer={answer} />
       </div>
       <div class="split">
@@ -57,6 +60,9 @@ export function GrowthView() {
     </div>
   );
 }
+
+/** The most sites that the page shows. */
+const MOST_SHOWN = 1000;
 
 /** Bytes a second; of a log without times, a line. */
 function growthOf(site: GrowthSite): number {
@@ -79,7 +85,7 @@ function ranksOf(sites: GrowthSite[]): Map<number, number> {
 }
 
 function columnsOf(sites: GrowthSite[], ranks: Map<number, number>): Column<GrowthSite>[] {
-  const callers = new Map(distinctCallers(sites).map((text, index) => [sites[index].id, text]));
+  const callers = distinctCallers(sites);
   return [
     { name: "curve", title: "Survivors over time", width: "136px", cell: (site) => <Curve values={site.curve} label={`From ${estimate.bytes(site.curve[0] ?? 0)} to ${estimate.bytes(site.curve[site.curve.length - 1] ?? 0)}`} /> },
     { name: "live", title: "Still there", width: "92px", numeric: true, sortable: true, cell: (site) => <estimate.Bytes value={site.live_bytes} samples={site.samples} /> },
@@ -88,6 +94,6 @@ function columnsOf(sites: GrowthSite[], ranks: Map<number, number>): Column<Grow
     { name: "growth", title: "Growth", width: "100px", numeric: true, sortable: true, cell: (site) => `${estimate.bytes(growthOf(site))}${perUnit()}` },
     { name: "steadiness", title: "Steady", width: "72px", numeric: true, sortable: true, hint: "How straight the curve rises: 100% is a straight line", cell: (site) => format.percent(site.steadiness).replace(/\.\d/, "") },
     { name: "score", title: "Rank", width: "56px", numeric: true, sortable: true, hint: "The place by growth times steadiness: what grows most and most steadily is first", cell: (site) => `#${ranks.get(site.id)}` },
-    { name: "name", title: "Site", width: "minmax(180px, 1fr)", cell: (site) => <><RowName row={site} /> <small>{site.detail ? "" : callers.get(site.id)}</small></> },
+    { name: "name", title: "Site", width: "minmax(180px, 1fr)", cell: (site) => <><RowName row={site} /> <small>{site.detail ? "" : callers(site)}</small></> },
   ];
 }

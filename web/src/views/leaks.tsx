@@ -4,39 +4,45 @@ import type { Headline, Leaks, LeakSite } from "../answers";
 import { useAnswer } from "../answer";
 import { addFilter, choice, choose, DEFAULT } from "../choice";
 import { length, when } from "../clock";
-import { SaveCsv, type CsvColumns } from "../csv";
+import { allRows, noteOfLimit, SaveCsv, type CsvColumns } from "../csv";
 import * as estimate from "../estimate";
 import * as format from "../format";
 import { clean, shown } from "../names";
 import { about, instantOfLeaks } from "../question";
 import { foundRows } from "../matcher";
 import { saved } from "../saved";
-import { has } from "../sources";
+import { has, source } from "../sources";
 import { distinctCallers, FunctionActions, RowName, Stack } from "../stack";
 import { Search } from "../search";
 import { Table, type Column } from "../table";
 import { Nothing, StatusLine } from "../status";
+import { endOf } from "../teardown";
 import { subjectOfSite } from "../subject";
 import { useMemo } from "preact/hooks";
 
 export function LeaksView() {
   const { sort, order, search, pick } = choice.value;
-  const answer = useAnswer<Leaks>(about("still_live", { limit: 5000, ...instantOfLeaks() }), 80);
+  const asked = about("still_live", { limit: MOST_SHOWN, ...instantOfLeaks() });
+  const answer = useAnswer<Leaks>(asked, 80);
+  const data = answer.data;
   const column = sort || "live";
   const sites = useMemo(() => sorted(answer.data?.sites ?? [], column, order, search), [answer.data, column, order, search]);
   const columns = useMemo(() => columnsOf(sites), [sites]);
   const picked = pick === "" ? -1 : sites.findIndex((site) => String(site.id) === pick);
   const site = sites[picked];
-  const isAtEnd = choice.value.at === DEFAULT.at || choice.value.at === "end";
+  const isJudged = choice.value.at === DEFAULT.at;
+  const isAtEnd = choice.value.at === "end";
+  const isBeforeEnd = isJudged && (data?.at_ns ?? Infinity) < (choice.value.to ?? source.value?.duration_ns ?? 0);
   const before = useAnswer<Headline>(isAtEnd && has("timeline") && !saved ? about("headline", { at: null }) : null, 80).data?.before_teardown_ns ?? null;
   return (
     <div class={`leaks-view${answer.isOld ? " old" : ""}`}>
       <div class="tools">
-        <small>What is live at {isAtEnd ? "the end" : "A"} and how old it is. At the end of a program this was never freed. Caches and globals are in it, too: Growth shows what keeps growing.{before !== null && <> The program frees most of its memory at its end. <button type="button" class="quiet" title="What is live before the program frees its memory at its end" onClick={() => choose({ at: before })}>before its tear-down, at {when(before)}</button></>}</small>
+        <small>What is live at {isJudged ? endOf(answer.data?.at_ns) : isAtEnd ? "the end" : "A"} and how old it is. {before === null ? !isBeforeEnd && "At the end of a program this was never freed. " : <>The program frees most of its memory at its end: <button type="button" class="quiet" title="What is live before the program frees its memory at its end" onClick={() => choose({ at: before })}>before its tear-down, at {when(before)}</button>. </>}Caches and globals are in it, too: Growth shows what keeps growing.</small>
         <span class="stretch" />
         {search && answer.data && <small class="in-all">{format.plural(sites.length, "site")}, {estimate.bytes(sites.reduce((sum, each) => sum + each.live_bytes, 0))} in all</small>}
+        {data && data.count > data.sites.length && <small>the largest {format.count(data.sites.length)} of {format.count(data.count)} sites</small>}
         <Search hint="Search functions" />
-        {answer.data && <SaveCsv part="leaks" columns={CSV} rows={() => sites} note={answer.data.count > answer.data.sites.length ? `Save the first ${format.count(answer.data.sites.length)} of ${format.count(answer.data.count)} sites` : undefined} />}
+        {answer.data && <SaveCsv part="leaks" columns={CSV} note={noteOfLimit(answer.data.count, "sites")} rows={async (signal) => sorted(await allRows<Leaks, LeakSite>(asked, { rows: answer.data!.sites, count: answer.data!.count }, (all) => all.sites, signal), column, order, search)} />}
         <StatusLine answer={answer} />
       </div>
       <div class="split">
@@ -56,6 +62,9 @@ export function LeaksView() {
   );
 }
 
+/** The most sites that the page shows. */
+const MOST_SHOWN = 5000;
+
 function sorted(sites: LeakSite[], column: string, order: "asc" | "desc", search: string): LeakSite[] {
   const found = [...foundRows(sites, search)];
   const value = (site: LeakSite) => ({ live: site.live_bytes, blocks: site.live_blocks, share: site.share, lifetime: site.oldest_age_ns ?? 0 } as { [column: string]: number })[column] ?? site.live_bytes;
@@ -67,13 +76,13 @@ const CSV: CsvColumns<LeakSite> = {
 };
 
 function columnsOf(sites: LeakSite[]): Column<LeakSite>[] {
-  const callers = new Map(distinctCallers(sites).map((text, index) => [sites[index].id, text]));
+  const callers = distinctCallers(sites);
   return [
     { name: "share", title: "Share", width: "72px", numeric: true, sortable: true, cell: (site) => format.percent(site.share) },
     { name: "live", title: "Live", width: "92px", numeric: true, sortable: true, cell: (site) => <estimate.Bytes value={site.live_bytes} samples={site.samples} /> },
     ...estimate.rangeColumn<LeakSite>((site) => estimate.rangeOfBytes(site.live_bytes, site.samples)),
     { name: "blocks", title: "Blocks", width: "80px", numeric: true, sortable: true, cell: (site) => estimate.count(site.live_blocks) },
     { name: "lifetime", title: "Oldest", width: "92px", numeric: true, sortable: true, hint: "The age of the oldest block that is live", cell: (site) => (site.oldest_age_ns === null ? "" : length(site.oldest_age_ns)) },
-    { name: "name", title: "Site", width: "minmax(180px, 1fr)", cell: (site) => <><RowName row={site} /> <small>{site.detail ? "" : callers.get(site.id)}</small></> },
+    { name: "name", title: "Site", width: "minmax(180px, 1fr)", cell: (site) => <><RowName row={site} /> <small>{site.detail ? "" : callers(site)}</small></> },
   ];
 }

@@ -22,7 +22,7 @@ export function LiveView() {
   return (
     <div class="live-view all">
       <StatusLine answer={action} />
-      {[answer.problem, live?.problem].map((line, index) => line && <p key={index} class="told problem" role="alert">{clean(line)}</p>)}
+      {[answer.problem, live?.problem].map((line, index) => line && <p key={index} class="status-line problem" role="alert">{clean(line)}</p>)}
       {live && <Processes live={live} act={act} isBusy={action.waiting} />}
       <OwnSnapshots own={own} act={act} isBusy={action.waiting} />
       <TakenSnapshots />

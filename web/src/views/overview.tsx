@@ -137,7 +137,7 @@ function Top({ title, metric, rows, hint }: { title: string; metric: Metric; row
               <span class={`numeric${estimate.isWide(row.value, estimate.rangeOfRow(row, metric)) ? " faint" : ""}`} title={estimate.rangeTitle(row.value, estimate.rangeOfRow(row, metric))}>{estimate.valued(row.value, metric)}</span>
               <span class="numeric share">{format.percent(row.share)}</span>
               <span class="share-bar"><i style={{ width: `${Math.min(100, row.share * 100)}%` }} /></span>
-              <span class="name"><RowName row={row} /> <small>{row.detail ? "" : callers[index]}</small></span>
+              <span class="name"><RowName row={row} /> <small>{row.detail ? "" : callers(row)}</small></span>
             </button>
           </li>
         ))}

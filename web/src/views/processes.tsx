@@ -3,7 +3,9 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Processes, ProcessesHeld, RecordedProcess } from "../answers";
 import { useAnswer } from "../answer";
 import { choice, choose } from "../choice";
+import { SaveCsv, type CsvColumns } from "../csv";
 import * as format from "../format";
+import { copyText } from "../link";
 import { matcherOf } from "../matcher";
 import { clean } from "../names";
 import { instantOfTree, openProcess, spanOf } from "../processes/axis";
@@ -13,6 +15,7 @@ import { question } from "../question";
 import { saved } from "../saved";
 import { Search } from "../search";
 import { StatusLine } from "../status";
+import type { Subject } from "../subject";
 import { Table } from "../table";
 import "../processes/processes.css";
 
@@ -45,21 +48,44 @@ export function ProcessesView() {
         {search && <small class="in-all">{format.plural(processes.length, "process", "processes")}</small>}
         {sort !== "" && <button type="button" class="quiet" onClick={() => choose({ sort: "" })}>as a tree</button>}
         <Search hint="Search processes" />
+        {whole.data && <SaveCsv of="processes" part="table" columns={csvOfProcesses(held)} rows={() => processes} />}
         <StatusLine answer={[whole, shown, other].find((each) => each.problem !== null || each.waiting) ?? shown} />
       </div>
       {shown.data && whole.data && <StackedTotals whole={whole.data} shown={shown.data} chosen={chosen} parts={partsOf(whole.data)} />}
       {whole.data && <Notes answer={whole.data} />}
       <Table label="Processes" columns={columns} count={processes.length} row={(index) => processes[index]} rowHeight={30} sort={sort} order={order} onSort={(name, direction) => choose({ sort: name, order: direction })} selected={picked}
-        onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={`${whole.question} ${sort} ${order} ${search}`} empty={whole.data ? (search ? "Nothing matches." : "No process.") : ""} />
+        onSelect={(_, each) => choose({ pick: String(each.id) }, pick === "")} identity={`${whole.question} ${sort} ${order} ${search}`} empty={whole.data ? (search ? "Nothing matches." : "No process.") : ""} subject={(each) => subjectOfProcess(each, at)} />
     </div>
   );
+}
+
+/** What the menu of a process is about. */
+function subjectOfProcess(process: RecordedProcess, at: number): Subject {
+  const { command } = process;
+  return {
+    name: process.name || "(unnamed)",
+    actions: [
+      { name: "Open", run: () => void openProcess(process, at) },
+      { name: "Open at its peak", run: () => void openProcess(process, process.peak_ns) },
+      { name: "Put the instant at its peak", run: () => choose({ tree_at: process.peak_ns }) },
+      ...(command ? [{ name: "Copy command", run: () => void copyText(command, "The command:") }] : []),
+    ],
+  };
+}
+
+function csvOfProcesses(held: Held): CsvColumns<RecordedProcess> {
+  return {
+    name: (process) => process.name, pid: (process) => process.pid, parent_pid: (process) => process.parent_pid, relation: (process) => process.relation, start_ns: (process) => process.start_ns, duration_ns: (process) => process.duration_ns,
+    peak_bytes: (process) => process.peak_bytes, held_bytes: (process) => held?.get(process.id) ?? 0, allocated_bytes: (process) => process.allocated_bytes, live_at_end_bytes: (process) => process.live_at_end_bytes, rss_peak_bytes: (process) => process.rss_peak?.bytes,
+    command: (process) => process.command, path: (process) => process.path,
+  };
 }
 
 /** The processes as parts of the total. */
 function partsOf(answer: Processes): StackedParts {
   const processes = new Map(answer.processes.map((process) => [process.id, process]));
   return {
-    label: "Live memory of all processes", slider: "Instant of all processes", of: "all processes", openTitle: "Open this process", count: answer.processes.length, instant: format.instant,
+    label: "Live memory of all processes", fileName: "processes", slider: "Instant of all processes", of: "all processes", openTitle: "Open this process", count: answer.processes.length, instant: format.instant,
     names: new Map(answer.processes.map(({ id, name, pid }) => [id, { name, detail: String(pid) }])),
     open: (id, at) => void openProcess(processes.get(id)!, at),
   };
@@ -80,12 +106,12 @@ function useWidth(): number {
 function Headline({ answer }: { answer: Processes }) {
   const { highest, processes } = answer;
   const holders = processes.filter((process) => process.held_bytes > 0).length;
-  const about = processes.some((process) => process.estimated) ? "~" : "";
+  const sign = processes.some((process) => process.estimated) ? "~" : "";
   return (
     <p class="processes-headline">
       {format.plural(processes.length, "process", "processes")} in {format.duration(answer.end_ns)}.
-      {highest && <> Together they held the most, <b data-figure="highest" data-value={highest.bytes}>{about}{format.bytes(highest.bytes)}</b>, at{" "}
-        <button type="button" class="link" title="Show this instant" onClick={() => choose({ tree_at: null })}>{format.instant(highest.at_ns, spanOf(answer) / 1000)}</button> in {format.plural(holders, "process", "processes")}{highest.at_most_bytes > highest.bytes && <> (no instant has more than {about}{format.bytes(highest.at_most_bytes)})</>}.</>}
+      {highest && <> Together they held the most, <b data-figure="highest" data-value={highest.bytes}>{sign}{format.bytes(highest.bytes)}</b>, at{" "}
+        <button type="button" class="link" title="Show this instant" onClick={() => choose({ tree_at: null })}>{format.instant(highest.at_ns, spanOf(answer) / 1000)}</button> in {format.plural(holders, "process", "processes")}{highest.at_most_bytes > highest.bytes && <> (no instant has more than {sign}{format.bytes(highest.at_most_bytes)})</>}.</>}
     </p>
   );
 }

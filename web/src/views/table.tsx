@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks";
 import type { Callers, Metric, Row, Rows } from "../answers";
 import { useAnswer } from "../answer";
 import { addFilter, choice, choose, filtersAnd, type Grouping } from "../choice";
-import { everyRow, SaveCsv, type CsvColumns } from "../csv";
+import { everyRow, MOST_ROWS, SaveCsv, type CsvColumns } from "../csv";
 import * as estimate from "../estimate";
 import * as format from "../format";
 import { clean, shown } from "../names";
@@ -76,12 +76,10 @@ export function GroupedRows({ by, label, children }: { by: Grouping; label: stri
   );
 }
 
-/** The most rows in one answer of the server. */
-const MOST_ROWS = 10_000;
-
 function csvColumns(metric: Metric): CsvColumns<Row> {
   return {
     name: (row) => row.key, [format.isCount(metric) ? "allocations" : "bytes"]: (row) => row.value, total: (row) => row.total, blocks: (row) => row.blocks, share: (row) => row.share,
+    ...(metric === "temporary" ? { of_its_own: temporaryPart, allocated_bytes: (row: Row) => figureOf(row, "allocated_bytes") } : {}),
     file: (row) => row.frame?.file, line: (row) => row.frame?.line,
   };
 }
@@ -129,11 +127,31 @@ function columnsOf(by: Grouping, metric: Metric, shareOf: (row: Row) => number, 
     ...estimate.rangeColumn<Row>((row) => estimate.rangeOfRow(row, metric)),
     ...(by === "function" ? [{ name: "total", title: "Total", width: "92px", numeric: true, sortable: true, hint: "With all that it calls", cell: (row: Row) => estimate.valued(row.total ?? row.value, metric) }] : []),
     ...(has("counts") ? [{ name: "blocks", title: "Blocks", width: "96px", numeric: true, sortable: true, cell: (row: Row) => estimate.count(row.blocks) }] : []),
+    ...(metric === "temporary" ? TEMPORARY : []),
     ...(hasElements ? [{ name: "elements", title: "Elements", width: "84px", numeric: true, hint: "The number of elements that the blocks have room for; empty where the size of an element is not known", cell: (row: Row) => elementsOf(row) }] : []),
     ...(hasAverage ? [{ name: "average", title: "Average", width: "84px", numeric: true, sortable: true, hint: "The mean size of a block", cell: (row: Row) => estimate.bytes(Math.round(averageOf(row))) }] : []),
     { name: "name", title, width: "minmax(200px, 1fr)", sortable: true, cell: (row) => (by === "type" ? <TypeName name={row.key} /> : by === "site" ? <SiteName row={row} /> : <RowName row={row} />) },
   ];
 }
+
+/** A figure of a row; undefined where filters look at single blocks, which have no figures. */
+function figureOf(row: Row, name: string): number | undefined {
+  const value = (row as unknown as { [figure: string]: unknown })[name];
+  return typeof value === "number" ? value : undefined;
+}
+
+/** The part of what a row allocated that was temporary. Reallocated blocks count, as in the command's "of its blocks". */
+function temporaryPart(row: Row): number | undefined {
+  const [allocations, reallocations] = [figureOf(row, "allocations"), figureOf(row, "reallocations")];
+  const all = allocations === undefined ? 0 : allocations + (reallocations ?? 0);
+  // Near the edges of a window something may be freed at once that came before it.
+  return all > 0 && row.value <= all ? row.value / all : undefined;
+}
+
+const TEMPORARY: Column<Row>[] = [
+  { name: "of_own", title: "Of its own", width: "84px", numeric: true, hint: "The part of its own allocations that was temporary; empty where the filters look at single blocks", cell: (row) => { const part = temporaryPart(row); return part === undefined ? "" : format.percent(part); } },
+  { name: "allocated_bytes", title: "Allocated", width: "92px", numeric: true, hint: "The bytes of all that it allocated, temporary or not", cell: (row) => { const bytes = figureOf(row, "allocated_bytes"); return bytes === undefined ? "" : estimate.bytes(bytes); } },
+];
 
 function elementsOf(row: Row): string {
   return typeof row.elements === "number" ? estimate.count(row.elements) : "";

@@ -64,11 +64,11 @@ pub struct RssCell {
     pub live_bytes: u64,
     /// The part of them that live blocks fill, from 0 to 1.
     pub fullness: f64,
-    /// Who keeps most of its resident pages in RAM: `site`, `several` (sites), `free` (nobody), `allocator`, or `absent` if none is resident.
+    /// Who keeps most of its resident pages in RAM: `site`, `several` (sites), `free` (no owner), `allocator`, or `absent` if none is resident.
     pub owner: &'static str,
     /// How many pages that are.
     pub owner_pages: u64,
-    /// The resident pages that nobody keeps: they could be returned to the kernel.
+    /// The resident pages that no block keeps: they could be returned to the kernel.
     pub free_pages: u64,
     /// For `site`: its index in `sites`.
     pub site: Option<u32>,

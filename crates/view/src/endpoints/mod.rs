@@ -22,6 +22,7 @@ use highwater_query::{
 use highwater_store::history::Work;
 use serde::Serialize;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The most rows in one answer, and the most bins, bands, points and blocks.
@@ -97,6 +98,11 @@ fn tree_options(request: &Request) -> Result<TreeOptions, QueryError> {
         splits_lines: word(request, "split", &[("function", false), ("line", true)])?,
         least_share: least_share(request)?,
     })
+}
+
+/// `filters`: whether the filters of a request can be used, without using them.
+pub fn checked_filters(request: &Request) -> Answered {
+    json(serde_json::json!({ "count": filters_of(request)?.len() }))
 }
 
 /// `timeline`: live bytes and blocks, rates, gauges and marks over a window.
@@ -220,17 +226,21 @@ pub fn growth(request: &Request, choice: &RequestChoice, work: &Work<'_>) -> Ans
         is_ascending: is_ascending(request)?,
         search: search(request),
     };
-    let query = match word(request, "before_teardown", &[("0", false), ("1", true)])? {
-        true => query::judged_before_teardown(&choice.query, work)?,
-        false => choice.query.clone(),
-    };
-    json(query::growth(&query, &options, work)?)
+    json(query::growth(&*judged(request, choice, work)?, &options, work)?)
 }
 
 /// `still_live`: what is live at the instant, by site, with the age of the oldest block.
 pub fn still_live(request: &Request, choice: &RequestChoice, work: &Work<'_>) -> Answered {
     let options = LeaksOptions { limit: number(request, "limit", 200, MOST_ROWS)? as usize };
-    json(query::leaks(&choice.query, &options, work)?)
+    json(query::leaks(&*judged(request, choice, work)?, &options, work)?)
+}
+
+/// What leaks and growth are judged by: with `before_teardown=1`, the window that ends before the program's tear-down.
+fn judged<'a>(request: &Request, choice: &'a RequestChoice, work: &Work<'_>) -> Result<Cow<'a, Query>, QueryError> {
+    Ok(match word(request, "before_teardown", &[("0", false), ("1", true)])? {
+        true => Cow::Owned(query::judged_before_teardown(&choice.query, work)?),
+        false => Cow::Borrowed(&choice.query),
+    })
 }
 
 /// `compare`: two instants, of one source or of two.
@@ -246,19 +256,31 @@ pub fn compare(request: &Request, sources: &Sources, work: &Work<'_>) -> Answere
     json(query::compare([&before, &after], &options, work)?)
 }
 
-/// The live memory of both sides of a comparison.
+/// The live memory of both sides of a comparison. The window, and the sites and threads that filters name, are of the source `source=`; without it,
+/// of side A's: another source has other times and other numbers.
 fn sides(request: &Request, sources: &Sources) -> Result<[Query; 2], QueryError> {
-    let side = |name: &str| -> Result<Query, QueryError> {
-        let (id, instant) = named_side(request, name)?;
+    let named = [named_side(request, "a")?, named_side(request, "b")?];
+    let chosen = match request.parameter("source") {
+        None | Some("") => named[0].0,
+        Some(_) => number(request, "source", 0, u64::MAX)? as usize,
+    };
+    let is_one_source = named.iter().all(|(id, _)| *id == chosen);
+    let filters = filters_of(request)?;
+    let side = |(id, instant): (usize, &str)| -> Result<Query, QueryError> {
         let history = Arc::clone(&sources.get(id)?.loaded()?.history);
-        // The window belongs to the source of side A: another source has other times.
-        let is_first = id == named_side(request, "a")?.0;
-        let window = if is_first { window_of(request, &history)? } else { history.whole() };
+        let window = if id == chosen { window_of(request, &history)? } else { history.whole() };
         let at = named_moment(&history, window, instant)?;
         let naming = naming_of(request, &history)?;
-        Ok(Query { history, window, at, metric: Metric::Live, filters: filters_of(request)?, naming })
+        // The chosen source is translated, too: several of its sites may have the text of the one that is meant, and rows of two sources pair those.
+        let filters = if is_one_source || filters.is_empty() {
+            filters.clone()
+        } else {
+            let chosen = Arc::clone(&sources.get(chosen)?.loaded()?.history);
+            query::foreign_filters(&filters, chosen.catalog(), history.catalog())?
+        };
+        Ok(Query { history, window, at, metric: Metric::Live, filters, naming })
     };
-    let (before, mut after) = (side("a")?, side("b")?);
+    let (before, mut after) = (side(named[0])?, side(named[1])?);
     // What is a wrapper in one is a wrapper in both.
     after.naming.learned = Arc::new(after.naming.learned.and(&before.naming.learned));
     Ok([before, after])

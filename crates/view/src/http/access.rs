@@ -17,7 +17,7 @@ pub struct Access {
     port: u16,
 }
 
-/// Cause a request is handled.
+/// How a request is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Answer it.

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Cause long a connection that has shown the token may be idle between two requests.
+/// How long a connection that has shown the token may be idle between two requests.
 const IDLE: Duration = Duration::from_secs(60);
-/// Cause long a stranger may send nothing.
+/// How long a stranger may send nothing.
 const ARRIVING: Duration = Duration::from_secs(10);
-/// Cause long a client may take to accept the data that is sent to it.
+/// How long a client may take to accept the data that is sent to it.
 const SENDING: Duration = Duration::from_secs(30);
 /// The longest body that is accepted. Bodies are discarded: no request needs one.
 const LONGEST_BODY: u64 = 64 << 10;

@@ -145,12 +145,11 @@ impl ChosenSource {
 /// Where A is if the choice does not say so.
 const DEFAULT_INSTANT: &str = "peak";
 
-/// The parameter that asks for A, as the page does (`web/src/question.ts`): leaks are those of the end, growth is judged before the tear-down, and the resident memory is
-/// that of its own peak, unless another instant was chosen. Without a parameter, the end of the window is meant.
+/// The parameter that asks for A, as the page does (`web/src/question.ts`): leaks and growth are judged before the tear-down, and the resident memory is that of its own peak, unless another instant was chosen. Without a parameter, the end of the window is meant.
 fn instant_of<'a>(name: &str, at: &'a str) -> Option<(&'static str, &'a str)> {
     match (name, at) {
-        ("rss" | "rss/map" | "still_live", DEFAULT_INSTANT) | ("headline", _) | (_, "end") => None,
-        ("growth", _) => Some(("before_teardown", "1")),
+        ("rss" | "rss/map", DEFAULT_INSTANT) | ("headline", _) | (_, "end") => None,
+        ("growth", _) | ("still_live", DEFAULT_INSTANT) => Some(("before_teardown", "1")),
         _ => Some(("at", at)),
     }
 }
