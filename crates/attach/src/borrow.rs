@@ -2,7 +2,7 @@
 
 use crate::elf::u64_at;
 use crate::look::{TaskStatus, living_thread, threads_of};
-use crate::mappings::AddressSpace;
+use crate::mappings::{AddressMapping, AddressSpace};
 use crate::modules::TargetModule;
 use crate::script::{
     MOST_SCRIPT_BYTES, MappingRequest, ResumePoint, SCRIPT_MAGIC, Script, cleaning_script, mapping_script,
@@ -51,11 +51,19 @@ pub(crate) enum BorrowFailure {
 
 /// Unused rests of executable pages, each with nothing in it yet or with the script of an attacher that died.
 pub(crate) fn script_areas(modules: &[TargetModule]) -> Vec<Range<u64>> {
-    let mut areas: Vec<&TargetModule> =
-        modules.iter().filter(|module| (module.slack.end - module.slack.start) as usize >= MOST_SCRIPT_BYTES).collect();
+    let has_room = |module: &&TargetModule| (module.slack.end - module.slack.start) as usize >= MOST_SCRIPT_BYTES;
+    let mut areas: Vec<&TargetModule> = modules.iter().filter(|module| stays_loaded(module)).filter(has_room).collect();
     // The vDSO's page belongs to all processes until it is written to; the program itself is where others look first.
     areas.sort_by_key(|module| (module.is_vdso, module.is_program));
     areas.into_iter().map(|module| module.slack.start..module.slack.start + MOST_SCRIPT_BYTES as u64).collect()
+}
+
+/// Whether a module stays where it is: another library may be unloaded while a thread runs a script in its page. An allocator's cannot, or the program has worse to fear.
+fn stays_loaded(module: &TargetModule) -> bool {
+    module.is_program
+        || module.is_vdso
+        || module.is_loader
+        || ["malloc", "free"].iter().all(|name| !module.symbols.find(0, &[*name]).is_empty())
 }
 
 /// Those areas that have a script now.
@@ -212,6 +220,12 @@ impl Borrower<'_> {
         let space = AddressSpace::read(pid).map_err(BorrowFailure::Failed)?;
         if !space.at(registers.rip).is_some_and(|mapping| mapping.executable) {
             return Ok(false);
+        }
+        let is_area = |mapping: &AddressMapping| {
+            mapping.executable && !mapping.shared && mapping.end >= area + MOST_SCRIPT_BYTES as u64
+        };
+        if !space.at(area).is_some_and(is_area) {
+            return Err(BorrowFailure::NotNow);
         }
         let request = if let Errand::Map(request) = self.errand { Some(request) } else { None };
         if TaskStatus::of_thread(pid, tracee.thread).map_err(BorrowFailure::Failed)?.number("Seccomp") != 0 {
