@@ -343,10 +343,10 @@ impl AttachPlan {
                 return Err(failed("mmap", if got < 0 && got > -4096 { got } else { -i64::from(libc::EEXIST) }));
             }
         }
-        let object = object.map_err(|source| AttachError::Failed {
-            pid: self.pid,
-            what: "the shared object cannot be opened",
-            source,
+        let object = object.map_err(|source| match source.kind() {
+            // The thread did not wait any longer, and has closed it.
+            io::ErrorKind::NotFound => AttachError::ScriptLate(self.pid),
+            _ => AttachError::Failed { pid: self.pid, what: "the shared object cannot be opened", source },
         })?;
         Ok(object)
     }

@@ -346,3 +346,60 @@ fn redis_answers_rightly_before_while_and_after() {
         client.join().unwrap().unwrap();
     });
 }
+
+/// A control group for memory with a limit, removed at the end. `None` if none can be made.
+struct MemoryGroup(std::path::PathBuf);
+
+impl MemoryGroup {
+    fn new(limit: u64) -> Option<Self> {
+        let name = format!("highwater-test-{}", std::process::id());
+        let ways = [
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            ("/sys/fs/cgroup/unified", "memory.max"),
+            ("/sys/fs/cgroup", "memory.max"),
+        ];
+        ways.into_iter().find_map(|(hierarchy, file)| {
+            let group = Self(Path::new(hierarchy).join(&name));
+            std::fs::create_dir(&group.0).ok()?;
+            // Dropped, and so removed, if this is no hierarchy of memory.
+            std::fs::write(group.0.join(file), limit.to_string()).ok()?;
+            Some(group)
+        })
+    }
+
+    fn add(&self, pid: u32) {
+        std::fs::write(self.0.join("cgroup.procs"), pid.to_string()).unwrap();
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        let begun = std::time::Instant::now();
+        while std::fs::remove_dir(&self.0).is_err() && begun.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// The table's records belong to the collector's group, also while no collector allocates them.
+#[test]
+fn a_container_near_its_limit_is_not_ended_by_the_table() {
+    let Some(group) = MemoryGroup::new(24 << 20) else {
+        println!("short: no control group with a limit on memory can be made here");
+        return;
+    };
+    let mut collector = Collector::new();
+    let mut holder = plain("holder");
+    group.add(holder.pid);
+    collector.highwater(&format!("attach --pid {} --pause 10s", holder.pid)).succeeded();
+    // The blocks themselves take 32 bytes each, and the program's list of them 12: 18 MB in the end. The table would take 13 MB more.
+    for count in 1..=4 {
+        holder.tell("keep 20000 16");
+        assert_eq!(collector.function(holder.pid, "keep_blocks").0, count * 20_000);
+    }
+    collector.child.kill().unwrap();
+    collector.child.wait().unwrap();
+    assert_eq!(holder.holds("keep 320000 16"), (400_000, 6_400_000));
+    assert_eq!(holder.holds("drop 400000"), (0, 0));
+    drop(holder);
+}

@@ -185,6 +185,31 @@ fn unknown_older_blocks_are_counted_and_never_leaks() {
     assert_eq!(recording.of_function("[allocated before attach]"), Counts::default());
 }
 
+/// Nothing in a static program says where its modules are: the attacher does.
+#[test]
+fn stacks_of_static_programs_have_all_their_frames() {
+    let place = Place::new();
+    // Without position independence the linker leaves out the table by which stacks are unwound.
+    // The code that maps the agent needs the unused end of a page of code: with one of these there is one.
+    let ways = [("attachable-static", "-DPADDING=0"), ("attachable-static-padded", "-DPADDING=2000")];
+    let fits = |pid: u32| place.run(["attach", "--dry-run", "--pid", &pid.to_string()]).code == 0;
+    let start = |(name, padding): (&str, &str)| {
+        let program = programs::c_as("attachable", name, &["-static-pie", padding]);
+        Some(Target::of(plain(&place, &program))).filter(|target| fits(target.pid()))
+    };
+    let mut target = ways.into_iter().find_map(start).expect("one of them can be attached to");
+    let mut attached = Attached::to(&place, target.pid(), &[]);
+    attached.until("blocks from before");
+    assert_eq!(target.order("w"), "worked\n");
+    attached.end();
+    target.ends();
+    let report =
+        place.run(["report", "recording.hw", "--json", "--by", "site", "--filter", "inside:equal:allocated_after"]);
+    assert_eq!(report.code, 0, "{}", report.stderr);
+    let callers = ["allocated_after", "worker"];
+    assert!(callers.iter().all(|name| report.stdout.contains(&format!("\"{name}\""))), "{}", report.stdout);
+}
+
 /// The program is at a path that only its container has.
 #[test]
 fn names_are_found_in_containers() {

@@ -3,7 +3,7 @@
 use crate::connection::{Connection, ConnectionInput, Done, LONGEST, ReceivedMessage};
 use crate::job_queue::{Job, JobOutcome, JobQueue, JobTask};
 use crate::protocol::{ChildOrders, CollectorRequest, Retention, Which};
-use crate::registry::{KEPT_TABLES, Registry};
+use crate::registry::{KEPT_TABLES, KnownProcess, Registry};
 use crate::service::{CollectorService, name_in};
 use crate::snapshot_store::{KEPT_SNAPSHOTS, SnapshotStore};
 use highwater_shm::live_hello_v1::{LiveHello, Purpose, VERSION};
@@ -104,6 +104,16 @@ impl CollectorServer {
     pub fn attached(&self) -> Vec<(u32, Option<ChildOrders>)> {
         let running = self.service.registry().running();
         running.iter().filter(|one| one.is_attached()).map(|one| (one.about().pid, one.child_orders())).collect()
+    }
+
+    /// Whether a process that was attached to has ended, or executes another program. `None` if it was detached from.
+    pub fn has_left(&self, pid: u32) -> Option<bool> {
+        let mut registry = self.service.registry();
+        registry.look_after(&Which::Pid(pid));
+        match registry.find(pid) {
+            KnownProcess::Process(process) => Some(process.is_gone()),
+            KnownProcess::Refused(_) | KnownProcess::Nothing => None,
+        }
     }
 
     /// Notes that a child of an attached process is in no figure. Its snapshots say so.

@@ -8,6 +8,12 @@
 #include <malloc.h>
 #include <stdatomic.h>
 
+#ifdef PADDING
+#define TEXT_OF(number) #number
+#define SKIP(number) __asm__(".pushsection .text; .skip " TEXT_OF(number) ", 0xcc; .popsection")
+SKIP(PADDING);
+#endif
+
 enum { WORKERS = 4, OLDER = 600, NEWER = 900, SLOTS = 800 };
 
 static void *older[WORKERS][OLDER], *newer[WORKERS][NEWER];
