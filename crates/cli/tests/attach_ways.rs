@@ -149,9 +149,10 @@ fn an_agent_of_another_version_is_left_alone() {
 #[test]
 fn blocks_of_jemallocs_own_interface_are_seen() {
     let library = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
+    let linked = ["-Wl,--no-as-needed", library];
     let mut ways: Vec<(&str, &[&str])> = vec![("allocx-prefixed", &["-DPREFIX=_rjem_", "-fcf-protection=branch"])];
     match Path::new(library).exists() {
-        true => ways.push(("allocx", &["-Wl,--no-as-needed", library])),
+        true => ways.push(("allocx", &linked)),
         false => println!("short: {library} is not installed"),
     }
     let collector = Collector::new();

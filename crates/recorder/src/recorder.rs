@@ -326,7 +326,7 @@ impl Recorder {
         if !is_main && totals.figures.peak_bytes < self.options.keep_children {
             self.small += 1;
             let keep = self.options.keep_children;
-            if let Some(main) = self.main_recording() {
+            if let Some(main) = self.main.and_then(|pid| self.recording_of(pid)) {
                 main.add_left_out(totals.figures.peak_bytes, keep);
             }
             if !recording.discard_file() {
