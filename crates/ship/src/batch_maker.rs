@@ -304,3 +304,6 @@ fn resident(pid: u32) -> Option<i64> {
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod day;
