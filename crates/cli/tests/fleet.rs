@@ -460,6 +460,28 @@ fn what_is_missing_is_one_line_that_says_the_command() {
 }
 
 #[test]
+fn spark_answers_as_duckdb_does() {
+    let place = Place::new();
+    let lake = small_lake(&place, "lake");
+    assert_eq!(place.highwater("lake compact lake").code, 0);
+    // What a host has sent since.
+    add_next_day(&lake);
+    let by_slot = ["leaks", "lake", "--since", "2025-11-17T12:01:00Z", "--json"];
+    for question in [&["top", "lake", "--where", "service=shop"][..], &by_slot] {
+        let embedded = fleet(&place, question);
+        assert_eq!((embedded.code, embedded.stderr.as_str()), (0, ""), "{question:?}");
+        let on_spark = [&["fleet"], question, &["--engine", "spark", "--master", "local[1]"]].concat();
+        let mut spark = place.command(&on_spark[..]);
+        // No DuckDB can be the one that answers.
+        spark.env("HIGHWATER_FLEET", "/nowhere").env("HIGHWATER_DUCKDB", "/nowhere").stdin(Stdio::null());
+        let spark = Run::of(spark.env("HIGHWATER_PYTHON", tools().join("python/bin/python")).output().unwrap());
+        assert_eq!((spark.code, spark.stderr.as_str()), (0, ""), "{question:?}");
+        assert_eq!(spark.stdout, embedded.stdout, "{question:?}");
+    }
+    assert_ne!(asked(&place, &by_slot[..4])["rows"], json!([]));
+}
+
+#[test]
 fn the_library_is_installed_from_a_file_if_it_is_the_right_one() {
     let place = Place::new();
     small_lake(&place, "lake");

@@ -13,8 +13,6 @@ use highwater_lake::store::FolderStore;
 use moto::Moto;
 use rows::{process, snapshot};
 use serde_json::Value;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -73,39 +71,6 @@ fn refused(mut command: Command) -> Run {
     Run::of(command.output().unwrap())
 }
 
-/// Copies the files of a folder into the bucket, by plain requests.
-fn upload(moto: &Moto, folder: &Path, prefix: &str) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let key = format!("{prefix}/{}", path.file_name().unwrap().to_str().unwrap());
-        if path.is_dir() {
-            upload(moto, &path, &key);
-            continue;
-        }
-        let content = std::fs::read(&path).unwrap();
-        let mut connection = TcpStream::connect(moto.address).unwrap();
-        let key: String = key
-            .bytes()
-            .map(|byte| match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'/' => (byte as char).to_string(),
-                other => format!("%{other:02X}"),
-            })
-            .collect();
-        let name = "Authorization: AWS4-HMAC-SHA256 Credential=a/20261118/us-east-1/s3/aws4_request";
-        let length = content.len();
-        write!(
-            connection,
-            "PUT /{key} HTTP/1.0\r\nHost: {}\r\n{name}\r\nContent-Length: {length}\r\n\r\n",
-            moto.address
-        )
-        .unwrap();
-        connection.write_all(&content).unwrap();
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer).unwrap();
-        assert!(answer.lines().next().unwrap().contains(" 200 "), "{answer}");
-    }
-}
-
 const QUESTIONS: [&str; 6] = [
     "fleet/timeline?source=0&by=host",
     "fleet/sites?source=0",
@@ -119,7 +84,7 @@ const QUESTIONS: [&str; 6] = [
 fn a_lake_in_an_object_store_is_that_in_a_folder() {
     let (place, moto) = (Place::new(), Moto::start());
     fill(&place.file("lake"));
-    upload(&moto, &place.file("lake"), "lakes/fleet");
+    moto.put_folder(&place.file("lake"), "lakes/fleet");
     let folder = Viewer::start(&mut command(&place, &view("lake")));
     let downloads = || -> usize {
         moto.requests().iter().filter(|request| request.starts_with("GET ") && request.contains(".parquet")).count()

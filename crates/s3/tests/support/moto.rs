@@ -6,6 +6,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+/// Any name and no signature: the server checks neither.
+const ANY_NAME: &str = "Authorization: AWS4-HMAC-SHA256 Credential=a/20261118/us-east-1/s3/aws4_request";
+
 /// A running server with the bucket `lakes`. It ends with its standard input, so with the test.
 pub struct Moto {
     child: Child,
@@ -58,13 +61,45 @@ impl Moto {
     /// The body of a plain request, without our program.
     pub fn get(&self, path: &str) -> Vec<u8> {
         let mut connection = TcpStream::connect(self.address).unwrap();
-        // Any name and no signature: the server checks neither.
-        let name = "Authorization: AWS4-HMAC-SHA256 Credential=a/20261118/us-east-1/s3/aws4_request";
-        write!(connection, "GET {path} HTTP/1.0\r\nHost: {}\r\n{name}\r\n\r\n", self.address).unwrap();
+        write!(connection, "GET {path} HTTP/1.0\r\nHost: {}\r\n{ANY_NAME}\r\n\r\n", self.address).unwrap();
         let mut answer = Vec::new();
         connection.read_to_end(&mut answer).unwrap();
         let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
         answer.split_off(end + 4)
+    }
+
+    /// Puts a file by a plain request, without our program. The path is percent-encoded already.
+    pub fn put(&self, path: &str, content: &[u8]) {
+        let mut connection = TcpStream::connect(self.address).unwrap();
+        let (name, length) = (ANY_NAME, content.len());
+        write!(
+            connection,
+            "PUT {path} HTTP/1.0\r\nHost: {}\r\n{name}\r\nContent-Length: {length}\r\n\r\n",
+            self.address
+        )
+        .unwrap();
+        connection.write_all(content).unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        assert!(answer.lines().next().unwrap().contains(" 200 "), "{answer}");
+    }
+
+    /// Copies the files of a folder into the bucket.
+    pub fn put_folder(&self, folder: &Path, prefix: &str) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let key = format!("{prefix}/{}", path.file_name().unwrap().to_str().unwrap());
+            if path.is_dir() {
+                self.put_folder(&path, &key);
+                continue;
+            }
+            let encoded = |byte: u8| match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'/' => (byte as char).to_string(),
+                other => format!("%{other:02X}"),
+            };
+            let key: String = key.bytes().map(encoded).collect();
+            self.put(&format!("/{key}"), &fs::read(&path).unwrap());
+        }
     }
 
     /// How many uploads the server keeps open.
