@@ -89,10 +89,9 @@ impl Part {
     fn keep_ahead(&mut self, memory: &AttachedMemory, used: u64, ahead: u64, limit: u64) {
         let wanted = used.saturating_add(ahead).min(self.bytes).min(limit);
         // In steps: each system call is worth it.
-        if wanted > self.provided && (wanted - self.provided >= ahead / 4 || wanted == self.bytes) {
-            if memory.allocate(self.start + self.provided, wanted - self.provided) {
-                self.provided = wanted;
-            }
+        let is_due = wanted > self.provided && (wanted - self.provided >= ahead / 4 || wanted == self.bytes);
+        if is_due && memory.allocate(self.start + self.provided, wanted - self.provided) {
+            self.provided = wanted;
         }
     }
 }

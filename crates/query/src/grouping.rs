@@ -138,6 +138,9 @@ fn by_frame(
     Ok(rows.filter(|(_, sum)| *sum != CallSum::default()).map(row).collect())
 }
 
+/// The frame with the most, and how much that is; the earlier one of two that are equal.
+type Largest<A> = (A, Reverse<FrameId>);
+
 /// For each of these rows by function the frame that stands for it: of the frames by which it names sites, the one that holds the most; for one that allocates
 /// nothing itself, the frame of the call that leads to the most. `None` for functions without a name, which are many.
 pub fn largest_frames(
@@ -152,14 +155,14 @@ pub fn largest_frames(
     let places: FxHashMap<u32, usize> =
         (0..).zip(&groups.keys).skip(1).filter_map(|(number, key)| Some((number, *wanted.get(key)?))).collect();
     let place_of = |frame: FrameId| places.get(&groups.row_of(frame)).copied();
-    let mut own: Vec<Option<((u64, u64), Reverse<FrameId>)>> = vec![None; rows.len()];
+    let mut own: Vec<Option<Largest<(u64, u64)>>> = vec![None; rows.len()];
     for (frame, RowAmount { amount, .. }) in &sums.own {
         let Some((frame, place)) = frame.and_then(|frame| Some((frame, place_of(frame)?))) else { continue };
         if !amount.is_nothing() {
             own[place] = own[place].max(Some(((amount.value, amount.blocks), Reverse(frame))));
         }
     }
-    let mut calls: Vec<Option<((ByteSum, u64), Reverse<FrameId>)>> = vec![None; rows.len()];
+    let mut calls: Vec<Option<Largest<(ByteSum, u64)>>> = vec![None; rows.len()];
     for (node, sum) in &sums.nodes {
         for row in groups.outermost(*node as usize) {
             let Some(place) = places.get(row).copied().filter(|place| own[*place].is_none()) else { continue };

@@ -77,7 +77,7 @@ where
         let scope = Scope { inner, measure: Handle::current(), threads: uncounted(Arc::default) };
         // SAFETY: only `work` and the scope's threads have the reference, as its lifetime is any to them and so in nothing that outlives them. When the scope is
         // dropped, `work` has returned or panicked, which is caught, and `join_all` has waited for all threads, with those that they started.
-        let borrowed = unsafe { &*(&raw const scope) };
+        let borrowed = unsafe { &*std::ptr::from_ref(&scope) };
         let done = catch_unwind(AssertUnwindSafe(|| work(borrowed)));
         let panicked = scope.join_all();
         match done {
