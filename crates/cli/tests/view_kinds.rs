@@ -331,8 +331,8 @@ fn an_image_has_the_names_of_the_module_that_is_given() {
     let place = all_kinds();
     // Neither beside it nor named by it.
     std::fs::create_dir(place.file("modules")).unwrap();
-    place.write("modules/built.wasm", &std::fs::read(place.file("ledger.wasm")).unwrap());
-    place.write("alone.img", &std::fs::read(place.file("motoko.img")).unwrap());
+    place.write("modules/built.wasm", std::fs::read(place.file("ledger.wasm")).unwrap());
+    place.write("alone.img", std::fs::read(place.file("motoko.img")).unwrap());
     let shapes = |viewer: &Viewer| viewer.ask("image/heap")["shapes"].to_string();
     let types = |viewer: &Viewer| viewer.ask("rows?by=type&metric=live")["rows"].to_string();
     let without = Viewer::new(&place, "alone.img");

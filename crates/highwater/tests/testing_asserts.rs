@@ -122,7 +122,7 @@ impl std::fmt::Display for Shown {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.leaks {
             remember(4096);
-            String::leak(format!("{}", "text ".repeat(1000)));
+            String::leak("text ".repeat(1000));
         }
         write!(f, "{:>5000}", "wide")
     }
