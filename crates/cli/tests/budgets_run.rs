@@ -71,6 +71,21 @@ fn each_child_is_judged_by_the_budget_of_its_name() {
     assert!(again.code == 1 && again.stdout.contains("2 of 2 limits are not kept."), "{again:?}");
 }
 
+/// What is broken is not lost among hundreds of children that keep their limits.
+#[test]
+fn many_children_that_keep_their_limits_are_summed_up() {
+    let place = Place::new();
+    let (busy, toucher) = (programs::c("busy"), programs::c("toucher"));
+    let script =
+        format!("for i in 1 2 3 4 5 6; do {} 0 10 0; done; {} 3 1 1; exit 0", busy.display(), toucher.display());
+    let said = |limits: &[&str]| judged(&place, limits, Path::new("/bin/sh"), &["-c", &script]);
+    let (code, all) = said(&["--max-peak", "1MiB"]);
+    assert!(code == 1 && all.contains("1 of 8 limits is not kept."), "{all}");
+    assert!(all.contains("\n6 more processes keep all limits: busy (6)\n"), "{all}");
+    let titles = |program: &str| all.lines().filter(|line| line.starts_with(&format!("{program} (pid "))).count();
+    assert_eq!((titles("sh"), titles("toucher"), titles("busy")), (1, 1, 0), "{all}");
+}
+
 #[test]
 fn children_that_are_not_recorded_are_in_the_verdict() {
     let place = Place::new();

@@ -56,7 +56,7 @@ pub struct ImpossibleRows {
     pub problem: FileProblem,
 }
 
-/// The rows of a batch that a lake takes, and what is said of the others.
+/// The rows of a batch that a lake takes, and a line for each of the others.
 pub fn possible_rows(batch: &Batch) -> (Batch, Option<ImpossibleRows>) {
     let mut left_out = None;
     let possible = Batch {

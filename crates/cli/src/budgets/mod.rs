@@ -81,7 +81,7 @@ pub struct BudgetArgs {
     /// with the same file name
     #[arg(help_heading = LIMITS, long, value_name = "FILE")]
     baseline: Vec<PathBuf>,
-    /// By how much figures may exceed those of the baselines: a share, and with +5%,64KiB,10 at least so many bytes and blocks [default: +5%]
+    /// By how much figures may exceed those of the baselines: a share, and at least these bytes and blocks: +5%,64KiB,10 [default: +5%]
     #[arg(help_heading = LIMITS, long, value_name = "SHARE", requires = "baseline")]
     allow: Option<Allowance>,
     /// Also write the verdict to a file: text, json, junit, github or gitlab. In a folder, the file has the recording's name; '-' is standard output. May be repeated

@@ -6,6 +6,8 @@ use crate::print::colour::{Paint, Style};
 use crate::print::table::{Align, Cell, Table};
 use crate::print::text::printable;
 use highwater_query::budget::{BudgetUnit, CheckedLimit, LimitKind, Outcome};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// The columns of a site's line where there is no terminal.
 const SITE_COLUMNS: usize = 100;
@@ -63,11 +65,17 @@ fn of_processes(checked: &CheckedLimit) -> String {
 /// The verdict as text.
 pub fn render(verdict: &Verdict, paint: Paint, width: Option<usize>) -> String {
     let mut text = String::new();
-    for process in &verdict.processes {
+    let (shown, summed_up) = in_full(&verdict.processes);
+    for process in shown {
         let title = format!("{}: {}", process.name(), process.path.display());
         text.push_str(&format!("\n{}\n", paint.paint(Style::Bold, &printable(&title))));
         text.push_str(&table(process, width).render(paint, width));
         text.push_str(&notes(process, paint));
+    }
+    if !summed_up.is_empty() {
+        let line =
+            format!("{} more keep all limits: {}", counted(summed_up.len() as u64, "child"), by_program(&summed_up));
+        text.push_str(&format!("\n{}\n", printable(&line)));
     }
     let unused: Vec<_> = verdict.unused().collect();
     if !verdict.suppressed.is_empty() {
@@ -105,6 +113,37 @@ pub fn render(verdict: &Verdict, paint: Paint, width: Option<usize>) -> String {
     let style = if verdict.is_kept() { Style::Green } else { Style::Red };
     text.push_str(&format!("\n{}\n", paint.paint(style, &line)));
     text
+}
+
+/// The processes whose limits are shown one by one, and those that are summed up: children that keep all limits, if there are many. A build or a test suite starts hundreds,
+/// and what is broken must not be lost among them.
+fn in_full(processes: &[JudgedProcess]) -> (Vec<&JudgedProcess>, Vec<&JudgedProcess>) {
+    const FEW: usize = 4;
+    let Some((first, children)) = processes.split_first() else { return Default::default() };
+    let keeps_all = |process: &&JudgedProcess| process.checks.iter().all(|one| one.checked.outcome == Outcome::Kept);
+    let (calm, loud): (Vec<_>, Vec<_>) = children.iter().partition(keeps_all);
+    if calm.len() <= FEW {
+        return (processes.iter().collect(), Vec::new());
+    }
+    (std::iter::once(first).chain(loud).collect(), calm)
+}
+
+/// Processes by their programs, those with the most first: `cc1 (12), as (12), sh`.
+fn by_program(processes: &[&JudgedProcess]) -> String {
+    const MOST: usize = 8;
+    let mut programs = BTreeMap::<&str, u64>::new();
+    processes.iter().for_each(|process| *programs.entry(&process.program).or_default() += 1);
+    let mut programs: Vec<_> = programs.into_iter().collect();
+    programs.sort_by_key(|(_, number)| Reverse(*number));
+    let name = |(program, number): &(&str, u64)| match number {
+        1 => (*program).to_owned(),
+        _ => format!("{program} ({})", count(*number)),
+    };
+    let mut names: Vec<String> = programs.iter().take(MOST).map(name).collect();
+    if programs.len() > MOST {
+        names.push("…".to_owned());
+    }
+    names.join(", ")
 }
 
 fn table(process: &JudgedProcess, width: Option<usize>) -> Table {

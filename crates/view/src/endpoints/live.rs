@@ -192,7 +192,7 @@ fn is_fresh(looks: &Looks, process: ProcessKey, every: Duration) -> bool {
     looks.of(process).last().is_some_and(|last| last.has_exited || is_fresh(last))
 }
 
-/// `live/watch`: looks at a process now, and then every so many seconds, whether or not a page is open. With 0, that ends.
+/// `live/watch`: looks at a process now, and then at the given interval, whether or not a page is open. With 0, that ends.
 pub fn watch(request: &Request, api: &Api) -> Answered {
     let process = process_of(request)?;
     let every = Duration::from_secs(number(request, "every", 0, LONGEST_S)?);

@@ -16,7 +16,7 @@ use highwater_session::AttachedCounts;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Refusals of children that are told one by one.
+/// Refusals of children that are printed one by one.
 const TOLD: u64 = 8;
 
 /// All processes that are recorded.
@@ -43,7 +43,7 @@ pub(super) struct TrackedProcess {
     /// What its recording says of its beginning.
     beginning: String,
     counts: AttachedCounts,
-    /// Whether the user is told about it.
+    /// Whether a line is printed about it.
     pub is_told: bool,
 }
 
@@ -266,7 +266,7 @@ fn counted_children(number: u64) -> String {
     if number == 1 { "1 child".to_owned() } else { format!("{} children", count(number)) }
 }
 
-/// Makes a child as it was. Of many, only problems are told.
+/// Makes a child as it was. Of many children, only problems are printed.
 fn detach_quietly(attached: &AttachedProcess) {
     if attached.detach().is_err() {
         detach(attached);
