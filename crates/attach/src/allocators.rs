@@ -127,10 +127,11 @@ fn other_tool(modules: &[TargetModule]) -> Option<&'static str> {
     })
 }
 
-/// Whether Highwater's own library is there: it hooks calls by their names.
+/// Whether Highwater's own library is there: it hooks calls by their names. It has the functions of `highwater.h`, whatever its file and its folder are called.
 pub(crate) fn is_preloaded(modules: &[TargetModule]) -> bool {
     modules.iter().any(|module| {
-        module.path.contains("highwater") && !module.symbols.find(0, &["malloc"]).is_empty() && !module.is_program
+        !module.is_program
+            && ["malloc", "highwater_mark"].iter().all(|name| !module.symbols.find(0, &[*name]).is_empty())
     })
 }
 
