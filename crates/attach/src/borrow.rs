@@ -50,12 +50,17 @@ pub(crate) enum BorrowFailure {
 }
 
 /// Unused rests of executable pages, each with nothing in it yet or with the script of an attacher that died.
-pub(crate) fn script_areas(modules: &[TargetModule]) -> Vec<Range<u64>> {
+pub(crate) fn script_areas(memory: &TargetMemory, modules: &[TargetModule]) -> Vec<Range<u64>> {
     let has_room = |module: &&TargetModule| (module.slack.end - module.slack.start) as usize >= MOST_SCRIPT_BYTES;
+    // Some files have something after their segments: the vDSO its section headers.
+    let is_free = |area: &Range<u64>| {
+        is_unused(memory, area.start).unwrap_or(false) || !left_scripts(memory, std::slice::from_ref(area)).is_empty()
+    };
     let mut areas: Vec<&TargetModule> = modules.iter().filter(|module| stays_loaded(module)).filter(has_room).collect();
     // The vDSO's page belongs to all processes until it is written to; the program itself is where others look first.
     areas.sort_by_key(|module| (module.is_vdso, module.is_program));
-    areas.into_iter().map(|module| module.slack.start..module.slack.start + MOST_SCRIPT_BYTES as u64).collect()
+    let areas = areas.into_iter().map(|module| module.slack.start..module.slack.start + MOST_SCRIPT_BYTES as u64);
+    areas.filter(is_free).collect()
 }
 
 /// Whether a module stays where it is: another library may be unloaded while a thread runs a script in its page. An allocator's cannot, or the program has worse to fear.

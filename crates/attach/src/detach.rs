@@ -54,7 +54,7 @@ pub fn detach(pid: i32, options: &DetachOptions) -> Result<Detached, AttachError
         return Err(AttachError::NotAttached(pid));
     }
     refuse_shared_memory(pid)?;
-    let areas = script_areas(&read_modules(pid, &memory, &space));
+    let areas = script_areas(&memory, &read_modules(pid, &memory, &space));
     let mut detached = Detached { stop: StopReport::default(), is_unmapped: true };
     let mut unmapped = Vec::new();
     for leftover in &leftovers {

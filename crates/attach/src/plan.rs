@@ -61,7 +61,7 @@ pub fn plan(pid: i32) -> Result<AttachPlan, Refusal> {
     if let Some(other) = leftovers.iter().find(|leftover| !leftover.is_known()) {
         return Err(Refusal::OtherVersion { pid, version: other.header.version, known: VERSION });
     }
-    let areas = script_areas(&modules);
+    let areas = script_areas(&memory, &modules);
     if areas.is_empty() {
         return Err(Refusal::NoSlack(pid));
     }

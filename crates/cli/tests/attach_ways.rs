@@ -3,6 +3,7 @@
 mod support;
 
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -98,12 +99,12 @@ fn users_attach_to_their_own_processes() {
         .args(["record", "--pid", &pid, "--pause", "10s", "-o"])
         .arg(&file)
         .stdin(Stdio::null())
-        .stderr(Stdio::null());
+        .stderr(Stdio::piped());
     let mut recorder = command.spawn().unwrap();
-    wait_for("the agent", || {
-        std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap().contains("highwater-attach")
-    });
-    holder.tell("keep 100 100");
+    let mut lines = BufReader::new(recorder.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("from before")));
+    // Its answer says that it has kept them.
+    assert_eq!(holder.holds("keep 100 100"), (100, 10_000));
     let process = rustix::process::Pid::from_child(&recorder);
     rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
     assert_eq!(recorder.wait().unwrap().code(), Some(0));
