@@ -81,7 +81,7 @@ fn many_children_that_keep_their_limits_are_summed_up() {
     let said = |limits: &[&str]| judged(&place, limits, Path::new("/bin/sh"), &["-c", &script]);
     let (code, all) = said(&["--max-peak", "1MiB"]);
     assert!(code == 1 && all.contains("1 of 8 limits is not kept."), "{all}");
-    assert!(all.contains("\n6 more processes keep all limits: busy (6)\n"), "{all}");
+    assert!(all.contains("\n6 more children keep all limits: busy (6)\n"), "{all}");
     let titles = |program: &str| all.lines().filter(|line| line.starts_with(&format!("{program} (pid "))).count();
     assert_eq!((titles("sh"), titles("toucher"), titles("busy")), (1, 1, 0), "{all}");
 }

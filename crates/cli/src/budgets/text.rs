@@ -73,8 +73,8 @@ pub fn render(verdict: &Verdict, paint: Paint, width: Option<usize>) -> String {
         text.push_str(&notes(process, paint));
     }
     if !summed_up.is_empty() {
-        let line =
-            format!("{} more keep all limits: {}", counted(summed_up.len() as u64, "child"), by_program(&summed_up));
+        let number = count(summed_up.len() as u64);
+        let line = format!("{number} more children keep all limits: {}", by_program(&summed_up));
         text.push_str(&format!("\n{}\n", printable(&line)));
     }
     let unused: Vec<_> = verdict.unused().collect();

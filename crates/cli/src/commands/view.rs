@@ -34,7 +34,7 @@ use std::sync::Arc;
   highwater view app.hw --no-open        only the address, for another browser
   highwater view app.hw --save app.html  one file, to be sent to others
   highwater view app.hw --from 50% --filter size:4096.. --save big.html
-  highwater view a.img --module a.wasm   a memory image, with the names of its module
+  highwater view a.img --module a.wasm   an image, with the names of its module
   highwater view app.hw --source-dir ~/src/app --editor 'code -g {file}:{line}'
 
 A file that cannot be read is named here and on the page; where none can be, nothing is served, and the exit code is 1. \
