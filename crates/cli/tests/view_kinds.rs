@@ -53,6 +53,7 @@ fn no_question_fails_about_any_kind_of_file() {
         "live",
         "link",
         "save",
+        "filters?filter=size:1..",
     ]
     .map(str::to_owned)
     .to_vec();

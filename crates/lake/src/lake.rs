@@ -214,13 +214,15 @@ impl Lake {
     }
 }
 
-/// The bytes at the end of a file that a footer needs, as the file says.
+/// The bytes at the end of a file that a footer needs, as the file says; 0 if it has none.
 fn footer_length(file: &StoredFile, end: &File) -> std::io::Result<u64> {
     let Some(at) = file.bytes.checked_sub(8) else { return Ok(0) };
     let mut last = [0; 8];
     end.read_exact_at(&mut last, at)?;
-    let [a, b, c, d, ..] = last;
-    Ok(u64::from(u32::from_le_bytes([a, b, c, d])) + 8)
+    let [a, b, c, d, ending @ ..] = last;
+    let length = u64::from(u32::from_le_bytes([a, b, c, d])) + 8;
+    // A damaged file may claim any length: it must not be fetched whole for that.
+    Ok(if ending == *b"PAR1" && length <= file.bytes { length } else { 0 })
 }
 
 fn reader<R: LakeRow>(file: &StoredFile, opened: File) -> Result<TableReader<R>, LakeError> {
