@@ -27,7 +27,7 @@ use serde_json::{Value, json};
   highwater check app.hw --max-peak 64MiB --max-leaked 0  single limits
   highwater check app.hw --max-leaked 0 --in mycrate::        no leak of a crate
   highwater check app.hw --baseline main.hw --allow +5%      against an earlier run
-  highwater check app.hw --budget highwater.toml --verdict junit=budget.xml --verdict gitlab=quality.json
+  highwater check app.hw --budget b.toml --verdict junit=b.xml   and a report
 
 Reads every event, recomputes every figure and compares. Exit code 1 if the file is damaged or breaks a law, or if a limit is \
 broken or cannot be checked. Limits are checked for the program and for each of its children. docs/budgets.md describes them.")]
