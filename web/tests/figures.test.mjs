@@ -143,10 +143,23 @@ const EXPECTED = {
     const states = file.replay.counted(metric, window, window.to, filter);
     const all = sum(states);
     const rows = grouped(states, by);
+    const allocated = new Map(metric === "temporary" ? grouped(file.replay.counted("allocated", window, window.to, filter), by).map((row) => [row.name, row.own]) : []);
+    const frames = states.flatMap(({ stack }) => stack);
+    // Each function of these programs has one line.
+    const named = (name) => (by === "function" ? `${name} ${place(frames.find((frame) => frame.function === name))}` : name);
+    // Where filters look at single blocks, rows have no figures of all that they allocated.
+    const hasFigures = filter.texts.every((text) => /^!?(inside|outside|module):/.test(text));
+    const ofItsOwn = (name, own) => {
+      const whole = allocated.get(name) ?? { bytes: 0, blocks: 0 };
+      // A row that has nothing temporary of its own is there for what it calls.
+      if (!hasFigures || own.blocks === 0) return ["", ""];
+      return [own.blocks <= whole.blocks ? percent(own.blocks, whole.blocks) : "", bytes(whole.bytes)];
+    };
     return {
       sum: `${plural(rows.length, "row")}, ${shown(all, metric)} in all`,
       rows: rows.map(({ name, own, all: total }) => [
-        percent(valueOf(own, metric), valueOf(all, metric)), shown(own, metric), ...(by === "function" ? [shown(total, metric)] : []), count(own.blocks), ...(by === "type" && metric !== "temporary" ? [bytes(Math.round(own.bytes / own.blocks))] : []), name,
+        percent(valueOf(own, metric), valueOf(all, metric)), shown(own, metric), ...(by === "function" ? [shown(total, metric)] : []), count(own.blocks), ...(metric === "temporary" ? ofItsOwn(name, own) : []),
+        ...(by === "type" && metric !== "temporary" ? [bytes(Math.round(own.bytes / own.blocks))] : []), named(name),
       ]).sort(),
     };
   },
