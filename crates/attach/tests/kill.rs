@@ -34,7 +34,9 @@ fn is_unharmed(target: &mut Target, when: &str) {
 
 /// Kills at step 1, 2, 3 … until the attacher comes to its end.
 fn at_every_step(what: &str, whom: &str) {
-    for step in 1..200 {
+    let least = if what == "walk" { 5 } else { 10 };
+    let (mut step, mut ended_early) = (1, 0);
+    while step < 200 {
         let mut target = Target::churn(1 + step % 3, step % 2);
         if what != "attach" {
             attach(target.pid());
@@ -49,9 +51,14 @@ fn at_every_step(what: &str, whom: &str) {
         }
         is_unharmed(&mut target, &when);
         let _ = fs::remove_file(&steps);
-        if taken < step {
-            assert!(step > if what == "walk" { 5 } else { 10 }, "it has more steps: {step}");
+        if taken >= step {
+            step += 1;
+        } else if step > least {
             return;
+        } else {
+            // On a busy machine threads may not stop in time, and it gives up.
+            ended_early += 1;
+            assert!(ended_early < 20, "it has more steps: {step}");
         }
     }
     panic!("an attacher without end");
