@@ -83,23 +83,11 @@ pub struct NamedSites {
 
 const NOT_KNOWN: u16 = u16::MAX;
 
-impl NamedSites {
-    /// How many frames of a stack only pass memory on, if that was asked for before.
-    pub fn known_passing(&self, stack: StackId) -> usize {
-        self.passing.get(stack.0 as usize).filter(|known| **known != NOT_KNOWN).map_or(0, |known| *known as usize)
-    }
-}
-
 impl CallTrie {
-    /// What tells the tries of a history apart.
-    pub fn key_of(query: &Query) -> String {
-        let Naming { is_raw, allocators, learned } = &query.naming;
-        format!("{is_raw} {allocators:?} {:?}", learned.names())
-    }
-
     /// That of a query's history and naming.
     pub fn of(query: &Query) -> Result<Arc<Self>, QueryError> {
-        let key = Self::key_of(query);
+        let Naming { is_raw, allocators, learned } = &query.naming;
+        let key = format!("{is_raw} {allocators:?} {:?}", learned.names());
         let catalog = query.history.catalog();
         let make = || Ok(Self::new(catalog, &query.naming));
         // The groups of four tables, the numbers of types and the sums of a measurement are made later.

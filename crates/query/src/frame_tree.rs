@@ -53,7 +53,6 @@ pub struct FrameTree {
 pub type LibraryCall = Option<(u32, u32, u32)>;
 
 /// Texts, each once.
-#[derive(Default)]
 struct Texts {
     all: Vec<String>,
     numbers: FxHashMap<String, u32>,
@@ -128,34 +127,6 @@ impl FrameTree {
         self.files.number(text)
     }
 
-    /// The number of nodes.
-    pub fn len(&self) -> usize {
-        self.nodes.len()
-    }
-
-    /// The node above a node; the root is above itself.
-    pub fn parent_of(&self, node: u32) -> u32 {
-        self.nodes[node as usize].parent
-    }
-
-    /// The name, the file and the line of a node.
-    pub fn key_of(&self, node: u32) -> (u32, u32, u32) {
-        let TreeNode { name, file, line, .. } = self.nodes[node as usize];
-        (name, file, line)
-    }
-
-    /// A tree with nothing but its root, in which names and files have the same numbers. It has the texts of this one until they are
-    /// [given back](Self::take_texts_of).
-    pub fn with_the_same_texts(&mut self) -> Self {
-        let (names, files) = (std::mem::take(&mut self.names), std::mem::take(&mut self.files));
-        Self { names, files, ..Self::new("") }
-    }
-
-    /// Takes the texts of a tree that had those of this one.
-    pub fn take_texts_of(&mut self, other: Self) {
-        (self.names, self.files) = (other.names, other.files);
-    }
-
     /// The name of a node.
     pub fn name_of(&self, node: u32) -> u32 {
         self.nodes[node as usize].name
@@ -176,11 +147,6 @@ impl FrameTree {
         Some(next)
     }
 
-    /// The node that a hidden call of a node is, if there is one already.
-    pub fn known_child(&self, parent: u32, (name, file, _): (u32, u32, u32)) -> Option<u32> {
-        self.children.get(&(parent, name, file, 0)).copied()
-    }
-
     /// Adds stacks that end in a node.
     pub fn end(&mut self, node: u32, weighed: Weighed) {
         self.nodes[node as usize].own.add(weighed);
@@ -189,11 +155,6 @@ impl FrameTree {
     /// The same. Their hidden call becomes a node only if [others end there too](Self::add_library_calls).
     pub fn end_with_call(&mut self, node: u32, call: LibraryCall, weighed: Weighed) {
         self.end(node, weighed);
-        self.add_call(node, call, weighed);
-    }
-
-    /// Adds the hidden call of stacks that end in a node.
-    pub fn add_call(&mut self, node: u32, call: LibraryCall, weighed: Weighed) {
         if self.library_calls.len() < MOST_NODES {
             self.library_calls.entry((node, call)).or_default().add(weighed);
         }

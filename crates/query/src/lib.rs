@@ -92,7 +92,6 @@ mod teardown;
 mod timeline;
 mod toml;
 mod tree;
-mod tree_shape;
 mod tree_stacks;
 #[cfg(test)]
 mod types;

@@ -7,7 +7,6 @@ use crate::grouping::sites;
 use crate::measure::{Amount, measure};
 use crate::names::UNKNOWN;
 use crate::query::Query;
-use crate::tree_shape::TreeShape;
 use crate::tree_stacks::TreeStacks;
 use highwater_model::{ByteSum, FrameId, StackId};
 use highwater_store::history::Work;
@@ -136,17 +135,8 @@ fn weighed(amount: &Amount, options: &TreeOptions) -> Weighed {
 /// A flame graph of the metric.
 pub fn tree(query: &Query, options: &TreeOptions, work: &Work<'_>) -> Result<TreeAnswer, QueryError> {
     let LargestFirst { at, stacks, columns } = LargestFirst::of(query, options, work)?;
-    let (catalog, trie) = (query.history.catalog(), CallTrie::of(query)?);
-    if TreeShape::is_for(options) {
-        let stacks: Vec<(StackId, Weighed)> =
-            stacks.iter().map(|(stack, amount)| (*stack, weighed(amount, options))).collect();
-        let answer = TreeShape::of(query, &trie, options)?.tree((catalog, &trie), options, &stacks, work, |tree| {
-            tree.add_library_calls(options);
-            tree.answer(options.least_share, columns)
-        })?;
-        return Ok(TreeAnswer { at_ns: Some(at), ..answer });
-    }
-    let mut sites = TreeStacks::new(catalog, &trie, options);
+    let trie = CallTrie::of(query)?;
+    let mut sites = TreeStacks::new(query.history.catalog(), &trie, options);
     let mut tree = FrameTree::new("all");
     if options.is_inverted {
         let stacks = stacks.iter().map(|(stack, amount)| (*stack, weighed(amount, options)));

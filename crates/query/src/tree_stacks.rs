@@ -28,36 +28,11 @@ pub struct TreeStacks<'a> {
     trie: &'a CallTrie,
     sites: MutexGuard<'a, NamedSites>,
     options: &'a TreeOptions,
-    /// By label: whether it is hidden.
-    hidden: Vec<bool>,
-    known: KnownNodes,
-}
-
-/// The names, files and nodes of a tree that were found already.
-#[derive(Default)]
-pub struct KnownNodes {
-    /// By label: its number in the tree.
-    labels: Vec<u32>,
+    /// By label: whether it is hidden, and its number in the tree.
+    labels: Vec<(bool, u32)>,
     files: FxHashMap<StringId, u32>,
     /// By stack: its node in the tree.
     nodes: Vec<u32>,
-}
-
-impl KnownNodes {
-    /// Those of a tree without any.
-    pub fn new(catalog: &Catalog, trie: &CallTrie) -> Self {
-        let nodes = vec![NO_NODE; catalog.stacks.nodes().len()];
-        Self { labels: vec![NO_NUMBER; trie.labels.len()], files: FxHashMap::default(), nodes }
-    }
-}
-
-/// Where a stack ends in a tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StackPlace {
-    /// The node of its innermost shown frame.
-    pub node: u32,
-    /// The hidden call of that frame.
-    pub call: LibraryCall,
 }
 
 /// A stack that is followed from its innermost frame.
@@ -73,37 +48,23 @@ struct FollowedStack {
 impl<'a> TreeStacks<'a> {
     /// No stacks yet.
     pub fn new(catalog: &'a Catalog, trie: &'a CallTrie, options: &'a TreeOptions) -> Self {
-        Self::going_on(catalog, trie, options, KnownNodes::new(catalog, trie))
-    }
-
-    /// Further stacks on their way into the tree of which this is known. Its options are the same.
-    pub fn going_on(catalog: &'a Catalog, trie: &'a CallTrie, options: &'a TreeOptions, known: KnownNodes) -> Self {
-        let hidden = trie.labels.iter().map(|label| options.hidden.contains(label)).collect();
-        Self { catalog, trie, sites: trie.sites(), options, hidden, known }
-    }
-
-    /// What is known of the tree by now.
-    pub fn into_known(self) -> KnownNodes {
-        self.known
+        let labels = trie.labels.iter().map(|label| (options.hidden.contains(label), NO_NUMBER)).collect();
+        let nodes = vec![NO_NODE; catalog.stacks.nodes().len()];
+        Self { catalog, trie, sites: trie.sites(), options, labels, files: FxHashMap::default(), nodes }
     }
 
     /// Adds a stack from `main` to the allocation.
     pub fn add_down(&mut self, tree: &mut FrameTree, stack: StackId, weighed: Weighed) {
-        let StackPlace { node, call } = self.place_down(tree, stack);
-        tree.end_with_call(node, call, weighed);
-    }
-
-    /// Where a stack ends, from `main` to the allocation. Its nodes are made if they are new.
-    pub fn place_down(&mut self, tree: &mut FrameTree, stack: StackId) -> StackPlace {
         let (depth, passing) = (self.trie.depth(stack), self.passing(stack));
         let call = self.library_call(tree, stack, passing);
         if depth == 0 {
-            return StackPlace { node: self.unknown(tree), call };
+            let node = self.unknown(tree);
+            return tree.end_with_call(node, call, weighed);
         }
         if depth > MOST_FRAMES || self.options.merges_recursion {
             let frames = self.frames_of(stack);
             let shown = self.skipped(passing);
-            return StackPlace { node: self.end_of_list(tree, frames[shown..].iter().rev().copied()), call };
+            return self.add_list(tree, frames[shown..].iter().rev().copied(), call, weighed);
         }
         let (mut at, mut skipped) = (stack, self.skipped(passing));
         let node = loop {
@@ -122,7 +83,7 @@ impl<'a> TreeStacks<'a> {
             let above = self.node_of(tree, node.parent);
             break frames.skip(skipped).rev().fold(above, |above, frame| self.below(tree, above, FrameId(frame)));
         };
-        StackPlace { node: node & !ENDED, call }
+        tree.end_with_call(node & !ENDED, call, weighed);
     }
 
     /// Adds frames; the first one is nearest to the root.
@@ -133,12 +94,6 @@ impl<'a> TreeStacks<'a> {
         call: LibraryCall,
         weighed: Weighed,
     ) {
-        let node = self.end_of_list(tree, frames);
-        tree.end_with_call(node, call, weighed);
-    }
-
-    /// The node of the last of these frames that is shown. The first one is nearest to the root.
-    fn end_of_list(&mut self, tree: &mut FrameTree, frames: impl Iterator<Item = FrameId>) -> u32 {
         let mut path: Vec<u32> = vec![0];
         // Where recursion is merged: the index of each name in the path.
         let mut indexes: FxHashMap<u32, usize> = FxHashMap::default();
@@ -159,19 +114,7 @@ impl<'a> TreeStacks<'a> {
             indexes.insert(tree.name_of(node), path.len());
             path.push(node);
         }
-        *path.last().unwrap_or(&0)
-    }
-
-    /// The frames of a stack that are nodes, innermost first, if recursion is not merged.
-    pub fn shown_frames(&self, stack: StackId) -> Vec<FrameId> {
-        let frames = self.frames_of(stack);
-        let shown = self.skipped(self.sites.known_passing(stack)).min(frames.len());
-        frames[shown..].iter().copied().filter(|frame| self.is_shown(*frame)).collect()
-    }
-
-    /// The line of a frame.
-    pub fn line_of(&self, frame: FrameId) -> u32 {
-        self.catalog.stacks.frame(frame).map_or(0, |frame| frame.line)
+        tree.end_with_call(*path.last().unwrap_or(&0), call, weighed);
     }
 
     /// Adds stacks from the allocation to `main`, the largest first.
@@ -248,7 +191,7 @@ impl<'a> TreeStacks<'a> {
         let mut frames = self.catalog.stacks.frame_ids_of(stack);
         let call = frames.nth(passing.checked_sub(1)?)?;
         let is_named_by_first = frames.next().is_some_and(|own| self.is_shown(own));
-        (is_named_by_first && !self.hidden[self.trie.label_of(call) as usize]).then(|| self.key(tree, call))
+        (is_named_by_first && !self.labels[self.trie.label_of(call) as usize].0).then(|| self.key(tree, call))
     }
 
     /// How many frames of a stack only pass memory on.
@@ -263,7 +206,7 @@ impl<'a> TreeStacks<'a> {
 
     /// Whether a frame that does not only pass memory on is shown.
     fn is_shown(&self, frame: FrameId) -> bool {
-        let is_hidden = self.hidden[self.trie.label_of(frame) as usize];
+        let is_hidden = self.labels[self.trie.label_of(frame) as usize].0;
         !is_hidden && (self.options.with_library || !self.trie.is_background(frame))
     }
 
@@ -289,7 +232,7 @@ impl<'a> TreeStacks<'a> {
     fn node_of(&mut self, tree: &mut FrameTree, stack: StackId) -> u32 {
         let (mut at, mut path, mut found) = (stack, Vec::new(), 0);
         while let Some(node) = self.catalog.stacks.nodes().get(at.0 as usize).filter(|_| at != StackId::UNKNOWN) {
-            let known = self.known.nodes[at.0 as usize];
+            let known = self.nodes[at.0 as usize];
             if known != NO_NODE {
                 found = known;
                 break;
@@ -305,7 +248,7 @@ impl<'a> TreeStacks<'a> {
             for frame in self.catalog.stacks.frame_ids(frame).rev() {
                 found = self.below(tree, found, FrameId(frame));
             }
-            self.known.nodes[at.0 as usize] = found;
+            self.nodes[at.0 as usize] = found;
         }
         found
     }
@@ -329,7 +272,7 @@ impl<'a> TreeStacks<'a> {
 
     fn name(&mut self, tree: &mut FrameTree, frame: FrameId) -> u32 {
         let label = self.trie.label_of(frame) as usize;
-        let number = &mut self.known.labels[label];
+        let number = &mut self.labels[label].1;
         if *number == NO_NUMBER {
             *number = tree.name(&self.trie.labels[label]);
         }
@@ -340,7 +283,7 @@ impl<'a> TreeStacks<'a> {
     fn key(&mut self, tree: &mut FrameTree, frame: FrameId) -> (u32, u32, u32) {
         let name = self.name(tree, frame);
         let Some(frame) = self.catalog.stacks.frame(frame) else { return (name, 0, 0) };
-        let file = self.known.files.entry(frame.file);
+        let file = self.files.entry(frame.file);
         (name, *file.or_insert_with(|| tree.file(self.catalog.strings.get(frame.file))), frame.line)
     }
 }
