@@ -275,8 +275,8 @@ impl AttachPlan {
         let pid = self.pid;
         match failure {
             BorrowFailure::Filter(verdict) => verdict.refusal(pid, request).into(),
-            BorrowFailure::NoArea => crate::Refusal::NoSlack(pid).into(),
-            BorrowFailure::NotNow => AttachError::NoThread(pid),
+            // There was an area when the process was examined: a script is in it that no thread could be stopped to wipe.
+            BorrowFailure::NoArea | BorrowFailure::NotNow => AttachError::NoThread(pid),
             BorrowFailure::Failed(error) => match error.raw_os_error() {
                 Some(libc::EPERM | libc::EACCES) => crate::look::explain(pid, &error).into(),
                 Some(libc::ESRCH | libc::ENOENT) => AttachError::Ended(pid),
